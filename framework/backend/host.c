@@ -72,50 +72,84 @@ enum status host_wait(struct backend *backend)
 
 /* ---- the update ---- */
 
-static void measure(struct backend *backend, const struct update *update)
+#define WHOLE(update, i)                                                                                               \
+    (struct update_part) { i, 0, (update)->tensor[i].elements, (update)->tensor[i].gradient }
+
+/* The sum of squares, and the digest with the last part. */
+static void measure(struct backend *backend, const struct update *update, const struct update_part *p)
+{
+    const int threads = (int)backend->options.threads;
+    const int64_t elements = update->tensor[p->tensor].elements;
+    double *squares = &update->squares[p->tensor];
+    *squares = sum_of_squares_from(p->first ? *squares : 0, p->gradient, (size_t)p->count, threads);
+    digest_measure(p->gradient, (size_t)p->count * sizeof(float), threads,
+                   update->piece + (size_t)p->first * sizeof(float) / DIGEST_PIECE);
+    if (p->first + p->count == elements)
+        update->digest[DIGESTED_GRADIENT][p->tensor] = digest_join((size_t)elements * sizeof(float), update->piece);
+}
+
+/* Of all gradients, measured before. */
+static void judge(struct backend *backend, const struct update *update)
 {
     struct step_outcome *outcome = backend->outcome_now;
     outcome->squares = 0;
     outcome->not_finite = -1;
     for (int i = update->count - 1; i >= 0; i--) {
-        const struct update_tensor *t = &update->tensor[i];
-        const double squares = host_squares(backend, t->gradient, (size_t)t->elements);
-        if (!isfinite(squares) && outcome->not_finite < 0) outcome->not_finite = i;
-        outcome->squares += squares;
+        if (!isfinite(update->squares[i]) && outcome->not_finite < 0) outcome->not_finite = i;
+        outcome->squares += update->squares[i];
     }
 }
 
-static void digest(struct backend *backend, const struct update *update, enum digested what)
+static bool all_finite(const struct backend *backend)
 {
+    return isfinite(backend->outcome_now->loss[0]) && backend->outcome_now->not_finite < 0;
+}
+
+static void apply(struct backend *backend, const struct update *update, const struct update_part *p, double scale)
+{
+    const struct update_tensor *t = &update->tensor[p->tensor];
+    struct optimizer_numbers numbers = backend->now->numbers[t->numbers];
+    numbers.scale = (float)scale;
+    update->optimizer->update(&numbers, p->count, t->parameter + p->first, p->gradient,
+                              t->state ? t->state + p->first : NULL, t->elements, (int)backend->options.threads);
+}
+
+static void digest_updated(struct backend *backend, const struct update *update)
+{
+    host_phase(backend, PHASE_DIGEST);
     for (int i = 0; i < update->count; i++) {
         const struct update_tensor *t = &update->tensor[i];
-        const float *const tensors[DIGESTEDS] = {t->gradient, t->parameter, t->state};
-        const size_t copies[DIGESTEDS] = {1, 1, (size_t)update->states};
-        if (copies[what] > 0)
-            update->digest[what][i] =
-                host_digest(backend, tensors[what], copies[what] * (size_t)t->elements * sizeof(float));
+        const size_t bytes = (size_t)t->elements * sizeof(float), states = (size_t)update->states;
+        update->digest[DIGESTED_PARAMETER][i] = host_digest(backend, t->parameter, bytes);
+        if (states) update->digest[DIGESTED_STATE][i] = host_digest(backend, t->state, states * bytes);
     }
 }
 
 static void run(struct backend *backend, const struct update *update)
 {
-    const struct step_outcome *outcome = backend->outcome_now;
     host_phase(backend, PHASE_DIGEST);
-    measure(backend, update);
-    digest(backend, update, DIGESTED_GRADIENT);
-    if (!isfinite(outcome->loss[0]) || outcome->not_finite >= 0) return;
+    for (int i = 0; i < update->count; i++) measure(backend, update, &WHOLE(update, i));
+    judge(backend, update);
+    if (!all_finite(backend)) return;
     host_phase(backend, PHASE_OPTIMIZER);
-    struct optimizer_numbers numbers[2];
-    memcpy(numbers, backend->now->numbers, sizeof numbers);
-    for (int i = 0; i < 2; i++) numbers[i].scale = (float)optimizer_clip(update->settings.clip, sqrt(outcome->squares));
-    for (int i = 0; i < update->count; i++) {
-        const struct update_tensor *t = &update->tensor[i];
-        update->optimizer->update(&numbers[t->numbers], t->elements, t->parameter, t->gradient, t->state,
-                                  (int)backend->options.threads);
-    }
-    host_phase(backend, PHASE_DIGEST);
-    digest(backend, update, DIGESTED_PARAMETER);
-    digest(backend, update, DIGESTED_STATE);
+    const double scale = optimizer_clip(update->settings.clip, sqrt(backend->outcome_now->squares));
+    for (int i = 0; i < update->count; i++) apply(backend, update, &WHOLE(update, i), scale);
+    digest_updated(backend, update);
 }
 
-const struct update_kind host_update = {.run = run};
+static void run_part(struct backend *backend, const struct update *update, const struct update_part *part)
+{
+    host_phase(backend, PHASE_DIGEST);
+    measure(backend, update, part);
+    if (!isfinite(update->squares[part->tensor])) backend->outcome_now->not_finite = part->tensor;
+    host_phase(backend, PHASE_OPTIMIZER);
+    if (all_finite(backend)) apply(backend, update, part, 1);
+}
+
+static void finish(struct backend *backend, const struct update *update)
+{
+    judge(backend, update);
+    if (all_finite(backend)) digest_updated(backend, update);
+}
+
+const struct update_kind host_update = {.run = run, .part = run_part, .finish = finish};

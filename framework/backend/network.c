@@ -42,6 +42,27 @@ static bool follows_whole(const struct network *network, const struct node *node
     return false;
 }
 
+static size_t divisor(size_t a, size_t b) { return b ? divisor(b, a % b) : a; }
+
+/* Parts are whole rows, and whole pieces of a digest, so that the whole gradient's digest can be made of theirs. */
+static void fuse_update(struct network *network, const struct node *node)
+{
+    const struct graph *graph = network->graph;
+    const struct parameter *parameter = &graph->parameter[node->first_parameter];
+    struct footprint *f = &network->binding[node->index].footprint;
+    for (int k = 0; k < node->parameters; k++) f->gradients += parameter_static_bytes(&parameter[k]);
+    if (!f->by_rows || !graph->update_part || sliced(network, node->index) ||
+        parameter_bytes(parameter) <= graph->update_part)
+        return;
+    const size_t rows = (size_t)parameter->definition.shape.dim[0], row = parameter_bytes(parameter) / rows;
+    const size_t unit = DIGEST_PIECE / divisor(row, DIGEST_PIECE), units = graph->update_part / row / unit;
+    const size_t part = (units ? units : 1) * unit;
+    if (part >= rows) return;
+    f->part_elements = part * row / sizeof(float);
+    f->gradients += part * row - parameter_static_bytes(parameter);
+    f->split = false;
+}
+
 static enum status prepare_node(struct network *network, struct node *node)
 {
     struct backend *backend = network->backend;
@@ -59,6 +80,7 @@ static enum status prepare_node(struct network *network, struct node *node)
     const bool reference = b->kernel == &node->layer->reference;
     if (!b->footprint.implementation)
         b->footprint.implementation = reference && !node->layer->loss ? "ref" : backend->kind->name;
+    if (network->graph->fused_update && node->parameters) fuse_update(network, node);
     if (graph == network->graph) return ST_OK;
     if (follows_whole(network, node)) {
         if (b->kernel->release) b->kernel->release(b->state);
@@ -238,6 +260,20 @@ bool network_any_relu_open(const struct network *network)
 {
     for (int i = 0; i < network->graph->nodes; i++)
         if (network_relu_open(network, i)) return true;
+    return false;
+}
+
+int network_update_parts(const struct network *network, int node)
+{
+    const size_t part = network->binding[node].footprint.part_elements;
+    const struct graph *graph = network->graph;
+    return part ? (int)(((size_t)graph->parameter[graph->node[node].first_parameter].elements - 1) / part) + 1 : 0;
+}
+
+bool network_fused(const struct network *network)
+{
+    for (int i = 0; i < network->graph->nodes; i++)
+        if (network->binding[i].footprint.gradients) return true;
     return false;
 }
 

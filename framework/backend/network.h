@@ -87,6 +87,10 @@ bool network_any_relu_open(const struct network *network);
 /* Whether the backward of another node reads the output of node. */
 bool network_read_by_another(const struct network *network, int node);
 
+/* Parts of a fused update of node's parameters, 0: none, or all at once. Whether updates are fused. */
+int network_update_parts(const struct network *network, int node);
+bool network_fused(const struct network *network);
+
 /* What node's backward reads (enum reads), over the parts that run; and those parts (enum part, 0: no backward). */
 unsigned network_reads(const struct network *network, int node);
 unsigned network_parts(const struct network *network, int node);

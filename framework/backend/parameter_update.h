@@ -1,9 +1,11 @@
-/* The update after a step's backward, of all parameters at once: the norm of the gradients and whether all are finite,
- * digests of every gradient, the optimizer, digests of every parameter and of its state.
+/* The update of a step: the norm of the gradients and whether all are finite, digests of every gradient, the optimizer,
+ * digests of every parameter and of its state. Of all parameters at once, after the backward; or fused with it, of a
+ * part of a gradient after the other, each as soon as it is complete.
  *
- * Contract: where the loss or a gradient is not finite, parameters and state stay as they are. A digest is
- * digest_tensor()'s and a sum of squares sum_of_squares()'s, bit for bit, wherever they are computed; the sums of the
- * parameters are added in descending order. */
+ * Contract: where the loss or a gradient is not finite, parameters and state stay as they are; but of a fused update,
+ * what was updated before that gradient has moved. A digest is digest_tensor()'s and a sum of squares
+ * sum_of_squares()'s, bit for bit, wherever they are computed; the sums of the parameters are added in descending
+ * order. */
 #ifndef REMATCH_BACKEND_PARAMETER_UPDATE_H
 #define REMATCH_BACKEND_PARAMETER_UPDATE_H
 
@@ -12,7 +14,8 @@
 
 enum digested { DIGESTED_GRADIENT, DIGESTED_PARAMETER, DIGESTED_STATE, DIGESTEDS };
 
-/* A parameter in the backend's memory, in logical order; state: copy after copy, NULL: none. */
+/* A parameter in the backend's memory, in logical order; gradient: NULL where it is not static; state: copy after copy,
+ * NULL: none. */
 struct update_tensor {
     float *parameter, *gradient, *state;
     int64_t elements;
@@ -26,7 +29,17 @@ struct update {
     int count;
     struct update_tensor *tensor;
     struct digest *digest[DIGESTEDS]; /* the host's: one a tensor; of the state NULL where there is none */
+    double *squares;                  /* the host's: one a tensor, of what was measured of its gradient */
+    struct digest *piece;             /* the host's: of the pieces of the largest tensor */
     void *room;                       /* update_kind.bytes() of the backend's memory */
+};
+
+/* Elements [first, first + count) of a tensor and their gradient. Parts of a tensor come in ascending order; they begin
+ * at a multiple of DIGEST_PIECE. */
+struct update_part {
+    int tensor;
+    int64_t first, count;
+    const float *gradient;
 };
 
 struct backend;
@@ -40,6 +53,10 @@ struct update_kind {
     enum status (*prepare)(struct backend *backend, const struct update *update);
     /* Queues the work. Reads the backend's now, and of its outcome the loss; writes the rest of the outcome. */
     void (*run)(struct backend *backend, const struct update *update);
+    /* Queues a fused update instead: of a part of a gradient, where the caller set the outcome's not_finite to -1
+     * before the first; and after all parts, the rest of the outcome, and digests of parameters and state. */
+    void (*part)(struct backend *backend, const struct update *update, const struct update_part *part);
+    void (*finish)(struct backend *backend, const struct update *update);
     /* After the work is done: computes the digests; NULL: run() did. */
     enum status (*collect)(struct backend *backend, const struct update *update);
 };

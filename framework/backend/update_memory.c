@@ -1,25 +1,30 @@
 #include "backend/update_memory.h"
 
-size_t update_cut(const struct graph *graph, int states, char *block, struct update_tensor *tensor)
+size_t update_cut(const struct graph *graph, bool fused, int states, char *block, struct update_tensor *tensor)
 {
-    const size_t all = graph_parameter_bytes(graph);
-    char *parameter = block, *state = block + 2 * all;
+    const size_t all = graph_parameter_bytes(graph), blocks = fused ? 1 : 2;
+    char *parameter = block, *state = block + blocks * all;
     for (int i = 0; i < graph->parameters; i++) {
         const struct parameter *p = &graph->parameter[i];
         tensor[i] = (struct update_tensor){.parameter = (float *)(void *)parameter,
-                                           .gradient = (float *)(void *)(parameter + all),
+                                           .gradient = fused ? NULL : (float *)(void *)(parameter + all),
                                            .state = states > 0 ? (float *)(void *)state : NULL,
                                            .elements = p->elements,
                                            .numbers = p->definition.shape.rank > 1};
         parameter += parameter_static_bytes(p);
         state += (size_t)states * parameter_static_bytes(p);
     }
-    return (2 + (size_t)states) * all;
+    return (blocks + (size_t)states) * all;
 }
 
 enum status update_open(struct update *update, struct backend *backend, struct region *region)
 {
     const struct update_kind *kind = backend->kind->update;
+    size_t most = 0;
+    for (int i = 0; i < update->count; i++)
+        if ((size_t)update->tensor[i].elements > most) most = (size_t)update->tensor[i].elements;
+    NEW(region, update->squares, (size_t)update->count);
+    NEW(region, update->piece, most * sizeof(float) / DIGEST_PIECE + 1);
     for (int what = 0; what < (update->states > 0 ? DIGESTEDS : DIGESTED_STATE); what++)
         NEW(region, update->digest[what], (size_t)update->count);
     return kind->prepare ? kind->prepare(backend, update) : ST_OK;

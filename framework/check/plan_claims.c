@@ -36,9 +36,14 @@ static enum status check_reals(const struct plan_data *a, const struct outcome *
 /* The static categories, then those of the arena. */
 static void expect_memory(const struct plan_data *a, const struct outcome *o, size_t memory[PLAN_DATA_CATEGORIES])
 {
-    size_t parameters = 0, state = 0;
-    for (int i = 0; i < a->parameters; i++) parameters += round_up(a->parameter[i].elements * sizeof(float));
-    memory[STATIC_PARAMETERS] = memory[STATIC_GRADIENTS] = parameters;
+    size_t parameters = 0, gradients = 0, state = 0;
+    for (int i = 0; i < a->parameters; i++) {
+        const size_t bytes = round_up(a->parameter[i].elements * sizeof(float));
+        parameters += bytes;
+        if (!a->node[a->parameter[i].node].footprint.gradients) gradients += bytes;
+    }
+    memory[STATIC_PARAMETERS] = parameters;
+    memory[STATIC_GRADIENTS] = gradients;
     memory[STATIC_OPTIMIZER] = parameters * a->optimizer_copies;
     for (int i = 0; i < a->states; i++) state += round_up(a->state[i].elements * sizeof(float));
     memory[STATIC_STATE] = state;

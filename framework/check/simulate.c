@@ -6,7 +6,7 @@
 
 #include "check/symbolic_memory.h"
 
-enum symbol { VALUE = 1, SAVED, ONCE, INPUT_GRADIENT, SUM, DERIVED };
+enum symbol { VALUE = 1, SAVED, ONCE, INPUT_GRADIENT, SUM, DERIVED, PARAMETER_GRADIENT };
 
 /* A hash of (symbol, a, b), different for different arguments except by chance. */
 static uint64_t name(enum symbol symbol, uint64_t a, uint64_t b)
@@ -92,6 +92,67 @@ static enum status once(struct machine *m, const struct plan_data_node *node, bo
     return machine_reads(m, m->op->once, bytes, content, "what is written once");
 }
 
+/* ---- the fused update ---- */
+
+/* How many updates a node's parameters have, each by a part of their gradients: 0 where gradients are static. A part is
+ * of so many elements of the first parameter; *bytes: of the largest, which has the other parameters' gradients too. */
+static int updates_of(const struct plan_data *a, int n, size_t *bytes)
+{
+    const size_t part = a->node[n].footprint.part_elements;
+    size_t elements = 0;
+    *bytes = 0;
+    for (int p = a->parameters - 1; p >= 0; p--) {
+        if (a->parameter[p].node != n) continue;
+        *bytes += round_up(elements * sizeof(float));
+        elements = a->parameter[p].elements; /* of the first in the end */
+    }
+    *bytes += round_up((part && part < elements ? part : elements) * sizeof(float));
+    if (!a->node[n].footprint.gradients || a->evaluate) return 0;
+    return part ? (int)((elements + part - 1) / part) : 1;
+}
+
+/* The part that a backward or an update must be of, after so many of them. */
+static int part_after(const struct machine *m, int count)
+{
+    return m->data->node[m->op->node].footprint.part_elements ? count + 1 : 0;
+}
+
+static uint64_t gradients_of(const struct op *op)
+{
+    return name(PARAMETER_GRADIENT, (uint64_t)op->node, (uint64_t)op->part);
+}
+
+static enum status writes_gradients(struct machine *m)
+{
+    const struct op *op = m->op;
+    size_t bytes;
+    if (!(op->parts & PART_PARAMS) || !updates_of(m->data, op->node, &bytes)) bytes = 0;
+    TRY(called(m, op->gradients, CATEGORY_PARAMETER_GRADIENT, op->node));
+    TRY(machine_apart(m, op->gradients, BUFFER_NONE, 0, "the parameters' gradient"));
+    return machine_writes(m, op->gradients, (struct operand){bytes, bytes}, gradients_of(op),
+                          "the parameters' gradient"); /* of slices: it has that of this slice, too */
+}
+
+/* Parameters that were updated are read by no later op of the step. */
+static enum status reads_parameters(const struct machine *m)
+{
+    MUST(!m->updated[m->op->node], "reads parameters after their update; expected it before");
+    return ST_OK;
+}
+
+static enum status update(struct machine *m)
+{
+    const struct op *op = m->op;
+    size_t bytes;
+    const int updates = updates_of(m->data, op->node, &bytes);
+    MUST(m->updated[op->node] < updates, "is update %d of its node; expected %d", m->updated[op->node] + 1, updates);
+    MUST(op->part == part_after(m, m->updated[op->node]), "part %d; expected %d", op->part,
+         part_after(m, m->updated[op->node]));
+    m->updated[op->node]++;
+    return machine_reads(m, op->gradients, (struct operand){bytes, bytes}, gradients_of(op),
+                         "the parameters' gradient");
+}
+
 /* ---- ops ---- */
 
 static enum status forward(struct machine *m, const struct plan_data_node *node)
@@ -108,6 +169,7 @@ static enum status forward(struct machine *m, const struct plan_data_node *node)
         *due += !op->recompute;
         ++*forwards;
     }
+    TRY(reads_parameters(m));
     for (int k = 0; k < NODE_INPUTS_MAX; k++) {
         if (node->inputs[k] >= 0) TRY(reads_value(m, op->x[k], node->inputs[k], "x"));
         MUST(node->inputs[k] >= 0 || op->x[k] == BUFFER_NONE, "x %d is buffer %d; expected none", k, op->x[k]);
@@ -144,19 +206,25 @@ static enum status backward_order(struct machine *m, const struct plan_data_node
     MUST(first == 0 || m->op->slice == WHOLE_BATCH || !(parts & ~m->done[slot(m, n, first - 1)]),
          "out of order; expected the backward of slice %d before it", first - 1);
     MUST(!(done & parts), "runs a second time; expected once");
-    if (split) {
+    if (node->footprint.part_elements) {
+        const unsigned next = wanted & ~done & PART_INPUT ? PART_INPUT : PART_PARAMS;
+        const int part = next == PART_PARAMS ? m->parted[m->op->node] + 1 : 0;
+        MUST(parts == next && m->op->part == part, "parts %u, %d; expected %u, %d: INPUT, then PARAMS part by part",
+             parts, m->op->part, next, part);
+    } else if (split) {
         unsigned next = done ? PART_INPUT : PART_PARAMS;
         MUST(parts == next, "parts %u; expected %u, a split backward runs PARAMS, then INPUT", parts, next);
     } else {
         MUST(parts == wanted, "parts %u; expected %u", parts, wanted);
     }
+    MUST(node->footprint.part_elements || !m->op->part, "part %d; expected 0", m->op->part);
     return ST_OK;
 }
 
 static enum status backward_gradients(struct machine *m, const struct plan_data_node *node)
 {
     const struct op *op = m->op;
-    bool again = m->done[slot(m, op->node, machine_first(m))];
+    bool again = m->done[slot(m, op->node, machine_first(m))] || op->part > 1;
     const struct operand whole = machine_part(m, node->gradient_bytes);
     uint64_t dy = m->gradient[op->node + 1], derived = name(DERIVED, (uint64_t)op->node, dy);
     if (op->node + 1 == m->data->nodes && !again) { /* no op writes it: it is born here, if it has bytes */
@@ -181,7 +249,9 @@ static enum status backward(struct machine *m, const struct plan_data_node *node
 {
     const struct op *op = m->op;
     TRY(backward_order(m, node));
-    const unsigned read = footprint_reads(node->footprint.reads, op->parts);
+    if (op->parts & PART_INPUT) TRY(reads_parameters(m));
+    const bool parted = node->footprint.part_elements; /* each op keeps all that the backward reads */
+    const unsigned read = footprint_reads(node->footprint.reads, parted ? m->parts[op->node] : op->parts);
     for (int k = 0; k < NODE_INPUTS_MAX; k++) {
         bool wanted = (k == 0 ? read & (READS_X | READS_X0) : read & READS_X) && node->inputs[k] >= 0;
         MUST(wanted || op->x[k] == BUFFER_NONE, "x is buffer %d; expected none, it is not read", op->x[k]);
@@ -195,8 +265,11 @@ static enum status backward(struct machine *m, const struct plan_data_node *node
     if (saved) TRY(reads_saved(m, op->node, node->footprint.saved));
     TRY(once(m, node, op->parts & PART_INPUT || node->footprint.once));
     TRY(scratch(m, footprint_scratch(node->footprint.backward_scratch, op->parts)));
+    TRY(writes_gradients(m));
     TRY(backward_gradients(m, node));
-    for (int k = machine_first(m); k <= machine_last(m); k++) m->done[slot(m, op->node, k)] |= op->parts;
+    size_t bytes;
+    if (!parted || op->parts == PART_INPUT || ++m->parted[op->node] == updates_of(m->data, op->node, &bytes))
+        for (int k = machine_first(m); k <= machine_last(m); k++) m->done[slot(m, op->node, k)] |= op->parts;
     return ST_OK;
 }
 
@@ -260,14 +333,15 @@ static void count(struct machine *m, const struct plan_data_node *node)
         o->recomputations += m->op->recompute;
     }
     for (unsigned part = 0; m->op->kind == OP_BACKWARD && part < 2; part++)
-        if (m->op->parts & 1u << part) o->time += node->backward_time[part] / calls;
+        if (m->op->parts & 1u << part && m->op->part < 2) o->time += node->backward_time[part] / calls;
 }
 
 /* The operands and flags that an op of its kind does not have. */
 static enum status spare(const struct machine *m)
 {
     const struct op *op = m->op;
-    const bool passes = op->kind == OP_FORWARD || op->kind == OP_BACKWARD, back = op->kind == OP_BACKWARD;
+    const bool passes = op->kind == OP_FORWARD || op->kind == OP_BACKWARD, back = op->kind == OP_BACKWARD,
+               update = op->kind == OP_UPDATE;
     const int none[] = {back ? -1 : op->dx[0],
                         back ? -1 : op->dx[1],
                         back ? -1 : op->dy,
@@ -282,7 +356,11 @@ static enum status spare(const struct machine *m)
     MUST(!passes || (op->slice == WHOLE_BATCH) == m->data->node[op->node].whole, "slice %d; expected %s", op->slice,
          m->data->node[op->node].whole ? "the whole batch" : "a slice");
     MUST(back || !op->parts, "parts %u; expected 0 except of a backward", op->parts);
-    MUST(!passes || !op->bytes, "%zu bytes; expected 0 except of a copy or a sum", op->bytes);
+    MUST(back || update || (op->gradients == BUFFER_NONE && !op->part),
+         "part %d of gradients in buffer %d; expected none except of a backward or an update", op->part, op->gradients);
+    MUST(!update || (op->x[0] == BUFFER_NONE && op->x[1] == BUFFER_NONE && op->y == BUFFER_NONE),
+         "buffers %d, %d and %d are operands; expected none but the gradients", op->x[0], op->x[1], op->y);
+    MUST(!(passes || update) || !op->bytes, "%zu bytes; expected 0 except of a copy or a sum", op->bytes);
     return ST_OK;
 }
 
@@ -301,6 +379,8 @@ static enum status step(struct machine *m)
         TRY(forward(m, node));
     } else if (m->op->kind == OP_BACKWARD) {
         TRY(backward(m, node));
+    } else if (m->op->kind == OP_UPDATE) {
+        TRY(update(m));
     } else {
         TRY(combine(m));
     }
@@ -320,6 +400,15 @@ static enum status finish(struct machine *m)
     for (int i = a->nodes * m->slices - 1; i >= 0; i--)
         MUST(m->done[i] == m->parts[i / m->slices], "node %d (%s) has not run backward", i / m->slices,
              a->node[i / m->slices].name);
+    for (int n = 0; n < a->nodes; n++) {
+        size_t bytes;
+        const int updates = updates_of(a, n, &bytes);
+        MUST(m->updated[n] == updates, "node %d (%s) had %d updates; expected %d", n, a->node[n].name, m->updated[n],
+             updates);
+        MUST(!a->node[n].footprint.gradients || a->node[n].footprint.gradients == bytes,
+             "node %d (%s): gradients of %zu bytes; expected %zu", n, a->node[n].name, a->node[n].footprint.gradients,
+             bytes);
+    }
     for (m->at = 0; m->at < a->ops; m->at++) {
         const struct op *op = &a->op[m->at];
         if (op->kind != OP_FORWARD) continue;
@@ -388,6 +477,8 @@ static void set_up(struct machine *m)
     NEW(m->region, m->saved_read, ops);
     NEW(m->region, m->parts, nodes);
     NEW(m->region, m->done, nodes * slices);
+    NEW(m->region, m->parted, nodes);
+    NEW(m->region, m->updated, nodes);
     NEW(m->region, m->forwards, nodes * slices);
     NEW(m->region, m->value_at, nodes * slices);
     NEW(m->region, m->saved_at, nodes * slices);

@@ -24,6 +24,8 @@ struct machine {
     int *born, *dies, *next_born, *next_dying; /* op -> first buffer, buffer -> next one; -1: none */
     unsigned *parts, *done;                    /* node -> parts that its backward has; and slice -> that have run */
     uint64_t *gradient;                        /* value -> its complete gradient */
+    int *parted, *updated; /* node -> parts of its parameters' gradients that were computed, and updates of
+                              its parameters, so far */
     int *forwards, *value_at, *saved_at; /* node and slice -> forwards so far, ops that wrote value, saved tensors */
     bool *value_read, *saved_read;       /* op -> whether its value, its saved tensors are read later */
     int *first_forwards, *due;           /* by slice; due: the backwards of all nodes above it are done */

@@ -1,7 +1,8 @@
 /* y = W x + b with an optional fused activation: {D} to {units}, or each row of {T, D} to one of {T, units}. Weights
  * are {units, D}.
  *
- * The first part of the backward multiplies dy by the activation's derivative, in place. */
+ * The first op of the backward, which alone gets y or its sign bits, multiplies dy by the activation's derivative, in
+ * place. */
 #include "model/reference.h"
 
 struct settings {
@@ -66,13 +67,15 @@ static void backward_params(const struct reference *r, const struct kernel_args 
 {
     const int64_t in = shape_width(&r->x), out = shape_width(&r->y), rows = reference_rows(r);
     const float *x = args->x[0], *dy = args->dy;
-    for (int64_t u = 0; u < out; u++)
+    const int64_t units = args->rows ? args->rows : out;
+    float *dw = args->gradients[0];
+    for (int64_t u = args->row; u < args->row + units; u++)
         for (int64_t i = 0; i < in; i++) {
             double sum = 0;
             for (int64_t n = 0; n < rows; n++) sum += (double)dy[n * out + u] * x[n * in + i];
-            args->gradients[0][u * in + i] = (float)sum;
+            *dw++ = (float)sum;
         }
-    if (((const struct settings *)r->settings)->bias) bias_gradient(r, args, out);
+    if (((const struct settings *)r->settings)->bias && !args->row) bias_gradient(r, args, out);
 }
 
 static void backward_input(const struct reference *r, const struct kernel_args *args)
@@ -91,10 +94,8 @@ static void backward_input(const struct reference *r, const struct kernel_args *
 static enum status backward(void *state, const struct kernel_args *args)
 {
     const struct reference *r = state;
-    if (args->parts & PART_PARAMS) {
-        activation_derivative(r, args->y, args->saved, args->dy);
-        backward_params(r, args);
-    }
+    if (args->y || args->saved) activation_derivative(r, args->y, args->saved, args->dy);
+    if (args->parts & PART_PARAMS) backward_params(r, args);
     if (args->parts & PART_INPUT) backward_input(r, args);
     return ST_OK;
 }
@@ -107,5 +108,5 @@ const struct layer layer_linear = {.name = "linear",
                                    .parameters = parameters,
                                    .flops = flops,
                                    .reference = REFERENCE_KERNEL(forward, backward),
-                                   .footprint = {.reads = {READS_X, 0}, .split = true},
+                                   .footprint = {.reads = {READS_X, 0}, .split = true, .by_rows = true},
                                    .measure = activation_footprint};

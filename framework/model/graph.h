@@ -75,6 +75,8 @@ struct graph {
     struct parameter *parameter;
     struct parameter *state; /* running state: tensors without gradients */
     struct group *group;
+    bool fused_update;    /* gradients of parameters live in the arena until their update; set by the caller */
+    uint64_t update_part; /* bytes: larger gradients that can be computed by rows are, in parts; 0: none is */
 };
 
 /* A graph whose value 0 has the given shape. Errors: ST_SPEC for a bad batch or shape. */

@@ -58,6 +58,11 @@ struct footprint {
     bool writes_dy;             /* the first part that runs multiplies dy in place by a fused activation's derivative,
                                    and the second part reads the result */
     bool passes_gradient;       /* backward is the identity for every input: no op at all, dx is dy */
+    bool by_rows;               /* PARAMS can run part by part of the rows of its first parameter's gradient, INPUT
+                                   before all of them; INPUT needs no scratch */
+    size_t gradients;           /* fused update: bytes of its parameters' gradients, or of a part of them, which live
+                                   in the arena; 0: they are static */
+    size_t part_elements;       /* of the first parameter: those of a part; 0: all at once */
     const char *implementation; /* for plans and result files, e.g. "jit:avx512_core winograd, chunk 8" */
 };
 
@@ -90,6 +95,8 @@ struct kernel_args {
     void *scratch; /* as many bytes as the footprint says, undefined before and after */
     const float *parameters[NODE_PARAMETERS_MAX];
     float *gradients[NODE_PARAMETERS_MAX];
+    int64_t row, rows; /* by_rows: gradients are those of these rows of the first parameter; rows 0: all of them; the
+                          other parameters' come with row 0, and y or saved with the node's first op alone */
     float *states[NODE_STATES_MAX];
     const int32_t *labels; /* a loss: one a sample */
     struct draw draw;

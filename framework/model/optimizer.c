@@ -44,9 +44,10 @@ static void sgd_numbers(const struct optimizer_settings *settings, double lr, ui
 /* As torch.optim.SGD without dampening (Sutskever et al., "On the importance of initialization and momentum in deep
  * learning", 2013, with the rate outside). */
 static void sgd_update(const struct optimizer_numbers *numbers, int64_t elements, float *parameter,
-                       const float *gradient, float *state, int threads)
+                       const float *gradient, float *state, int64_t stride, int threads)
 {
     const struct optimizer_numbers n = *numbers;
+    (void)stride;
     if (state) {
 #pragma omp parallel for simd schedule(static) num_threads(threads) if (elements >= ELEMENTS_WORTH_A_THREAD)
         for (int64_t i = 0; i < elements; i++) momentum_element(n, &parameter[i], gradient[i], &state[i]);
@@ -115,10 +116,10 @@ static void adamw_numbers(const struct optimizer_settings *settings, double lr, 
 }
 
 static void adam_update(const struct optimizer_numbers *numbers, int64_t elements, float *parameter,
-                        const float *gradient, float *state, int threads)
+                        const float *gradient, float *state, int64_t stride, int threads)
 {
     const struct optimizer_numbers n = *numbers;
-    float *mean = state, *square = state + elements;
+    float *mean = state, *square = state + stride;
 #pragma omp parallel for simd schedule(static) num_threads(threads) if (elements >= ELEMENTS_WORTH_A_THREAD)
     for (int64_t i = 0; i < elements; i++) adam_element(n, &parameter[i], gradient[i], &mean[i], &square[i]);
 }

@@ -26,9 +26,11 @@ struct optimizer {
     /* Sets its numbers of the step-th step, from 0, at learning rate lr; the others keep their neutral values. */
     void (*numbers)(const struct optimizer_settings *settings, double lr, uint32_t step,
                     struct optimizer_numbers *numbers);
-    /* One step on elements floats; state has state() * elements floats, copy after copy. threads: how many may work. */
+    /* One step on elements floats, of which the next copy in state is stride floats further. threads: how many may
+     * work.
+     */
     void (*update)(const struct optimizer_numbers *numbers, int64_t elements, float *parameter, const float *gradient,
-                   float *state, int threads);
+                   float *state, int64_t stride, int threads);
 };
 
 /* The numbers that update a parameter of rank dimensions in the step-th step, from 0, at learning rate lr, its gradient

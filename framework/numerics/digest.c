@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #define XXH_STATIC_LINKING_ONLY /* for a state on the stack: nothing is allocated */
 #include <xxhash.h>
@@ -54,6 +55,21 @@ static void digest_each(void *self, size_t first, size_t count, struct digest *d
 struct digest digest_tensor(const void *data, size_t bytes, int threads)
 {
     return digest_pieces(bytes, digest_each, &(struct tensor){data, bytes, threads});
+}
+
+void digest_measure(const void *data, size_t bytes, int threads, struct digest *piece)
+{
+    digest_each(&(struct tensor){data, bytes, threads}, 0, bytes / DIGEST_PIECE + (bytes % DIGEST_PIECE != 0), piece);
+}
+
+static void copy_pieces(void *self, size_t first, size_t count, struct digest *digest)
+{
+    memcpy(digest, *(const struct digest *const *)self + first, count * sizeof *digest);
+}
+
+struct digest digest_join(size_t bytes, const struct digest *piece)
+{
+    return digest_pieces(bytes, copy_pieces, &piece);
 }
 
 bool digest_equal(struct digest a, struct digest b) { return a.low == b.low && a.high == b.high; }

@@ -24,6 +24,11 @@ struct digest digest_tensor(const void *data, size_t bytes, int threads);
 struct digest digest_pieces(size_t bytes, void (*pieces)(void *self, size_t first, size_t count, struct digest *digest),
                             void *self);
 
+/* The same in steps: digests of the pieces of data, the last of which alone may be shorter; then of all pieces of the
+ * tensor. */
+void digest_measure(const void *data, size_t bytes, int threads, struct digest *piece);
+struct digest digest_join(size_t bytes, const struct digest *piece);
+
 bool digest_equal(struct digest a, struct digest b);
 
 /* Writes 32 hexadecimal digits and a zero to text and returns it. */

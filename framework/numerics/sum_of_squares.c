@@ -20,10 +20,11 @@ static double piece_sum(const float *x, size_t count)
     return sum;
 }
 
-double sum_of_squares(const float *x, size_t count, int threads)
+double sum_of_squares(const float *x, size_t count, int threads) { return sum_of_squares_from(0, x, count, threads); }
+
+double sum_of_squares_from(double total, const float *x, size_t count, int threads)
 {
     const size_t pieces = count / PIECE + (count % PIECE != 0);
-    double total = 0;
     for (size_t done = 0; done < pieces; done += PIECES_AT_ONCE) {
         double sum[PIECES_AT_ONCE];
         const size_t now = pieces - done < PIECES_AT_ONCE ? pieces - done : PIECES_AT_ONCE;

@@ -11,4 +11,7 @@
 /* On threads threads. */
 double sum_of_squares(const float *x, size_t count, int threads);
 
+/* Goes on from the sum of the floats before x, whole pieces: the sum of all. */
+double sum_of_squares_from(double sum, const float *x, size_t count, int threads);
+
 #endif

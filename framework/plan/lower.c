@@ -17,6 +17,8 @@ struct event {
     unsigned parts; /* BACKWARD; 0: only passes gradients on */
     bool first;     /* the first event of this kind of the node and slice */
     bool last;      /* BACKWARD: their last */
+    int part;       /* BACKWARD: of the parameters' gradient, from 1; 0: all */
+    bool updates;   /* no later event reads the node's parameters or adds to their gradients */
     bool dropped, save;
     bool joint; /* FORWARD of a slice: writes a part of a buffer that an op of the whole batch reads; */
     bool opens; /* it is the first to write there since the last such read, and all slices follow */
@@ -37,11 +39,13 @@ struct builder {
     int *saved;    /* buffer of a node's newest saved tensors */
     int *once;     /* what a node's first forward writes once */
     int *gradient; /* buffer of a value's gradient so far */
-    int *
-        roles; /* buffer and slice -> number of values whose gradient it is: several where add passed it to both arms */
-    int *joint;                /* value -> the buffer of the whole batch that slices write to */
+    int *roles;    /* by buffer and slice: number of values whose gradient it is, several where add passed it to both
+                      arms */
+    int *joint;    /* value -> the buffer of the whole batch that slices write to */
     int *joint_dx, *joint_sum; /* node and input -> the same for what it contributes to a gradient, and for the sum */
-    int *over;                 /* buffer -> the buffer that it reuses, -1: none */
+    int *gradients;            /* node -> buffer of its parameters' gradients, or of the newest part */
+    int *due;  /* node -> the first op that wrote gradients of its parameters that wait for their update, -1: none */
+    int *over; /* buffer -> the buffer that it reuses, -1: none */
 };
 
 /* The place of a slice, or of the first of all, in arrays by value or node and slice; and how many places follow. */
@@ -80,13 +84,22 @@ static bool expand_half(struct builder *b, int node, int slice)
     return split;
 }
 
-/* One or two events for a node's backward; halved: there was one already. */
+/* One or two events for a node's backward; halved: there was one already. With an update in parts, which no sliced node
+ * has: INPUT, then PARAMS part by part. */
 static void expand_backward(struct builder *b, int node, int slice, bool halved)
 {
     const bool first = !halved && !expand_half(b, node, slice);
-    const unsigned parts = first ? network_parts(b->network, node) : PART_INPUT;
-    b->event[b->events++] = (struct event){
-        .kind = STEP_BACKWARD, .node = node, .slice = slice, .parts = parts, .first = first, .last = true};
+    const int updates = network_update_parts(b->network, node);
+    struct event event = {.kind = STEP_BACKWARD, .node = node, .slice = slice, .first = first, .last = !updates};
+    event.parts = first ? network_parts(b->network, node) : PART_INPUT;
+    if (updates) event.parts &= PART_INPUT;
+    if (event.parts || !updates) b->event[b->events++] = event;
+    event.first = !event.parts;
+    event.parts = PART_PARAMS;
+    for (event.part = 1; event.part <= updates; event.part++, event.first = false) {
+        event.last = event.part == updates;
+        b->event[b->events++] = event;
+    }
 }
 
 /* The events of a step at one node; forward, halved: by slice, below which nodes have had their first forward, and the
@@ -117,8 +130,9 @@ static void expand(struct builder *b, const struct schedule *schedule)
     const size_t slices = (size_t)b->slices;
     size_t room = 0;
     for (size_t i = 0; i < schedule->steps; i++)
-        room += 2 * (size_t)(schedule->step[i].to - schedule->step[i].from) *
-                (schedule->step[i].slice == WHOLE_BATCH ? slices : 1);
+        for (int n = schedule->step[i].from; n < schedule->step[i].to; n++)
+            room +=
+                2 * (schedule->step[i].slice == WHOLE_BATCH ? slices : 1) + (size_t)network_update_parts(b->network, n);
     NEW(b->region, b->event, room);
     int *forward, *halved;
     NEW(b->region, forward, slices);
@@ -129,6 +143,13 @@ static void expand(struct builder *b, const struct schedule *schedule)
         for (int k = 0; k < s->to - s->from; k++)
             expand_step(b, s, s->kind == STEP_FORWARD ? s->from + k : s->to - 1 - k, forward, halved);
     }
+}
+
+/* A backward in parts keeps all that it reads to the last. */
+static unsigned event_reads(const struct builder *b, const struct event *e)
+{
+    const struct footprint *f = footprint_of(b, e->node);
+    return f->part_elements ? network_reads(b->network, e->node) : footprint_reads(f->reads, e->parts);
 }
 
 /* What the events after the current one read of the incarnations that are newest there. */
@@ -169,10 +190,12 @@ static void mark_forward(struct builder *b, struct reads_ahead *ahead, struct ev
 static void mark(struct builder *b)
 {
     struct reads_ahead ahead;
+    bool *later; /* node -> a later event reads its parameters or adds to their gradients */
     NEW(b->region, ahead.value, (size_t)(b->graph->values * b->slices));
     NEW(b->region, ahead.saved, (size_t)(b->graph->nodes * b->slices));
     NEW(b->region, ahead.joint, (size_t)(b->graph->values * b->slices));
     NEW(b->region, ahead.written, (size_t)b->graph->values);
+    NEW(b->region, later, (size_t)b->graph->nodes);
     for (size_t i = b->events; i-- > 0;) {
         struct event *e = &b->event[i];
         const struct node *node = &b->graph->node[e->node];
@@ -182,13 +205,15 @@ static void mark(struct builder *b)
             b->out->dropped += e->dropped;
             if (e->dropped) continue;
         } else {
-            unsigned reads = footprint_reads(footprint_of(b, e->node)->reads, e->parts);
+            unsigned reads = event_reads(b, e);
             inputs = inputs_read(reads, inputs);
             if (reads & READS_Y) read_ahead(b, &ahead, node->output, e->slice);
             if (reads & READS_SAVED && footprint_of(b, e->node)->saved)
                 for (int k = 0; k < places(b, e->slice); k++) ahead.saved[at(b, e->node, e->slice) + k] = true;
         }
         for (int k = 0; k < inputs; k++) read_ahead(b, &ahead, node->inputs[k], e->slice);
+        e->updates = !later[e->node];
+        if (!e->part) later[e->node] = true;
     }
 }
 
@@ -216,8 +241,15 @@ static int use(struct builder *b, int buffer)
 static struct op *begin(struct builder *b, enum op_kind kind, int node, int slice)
 {
     struct op *op = &b->out->op[b->out->ops];
-    *op = (struct op){
-        .kind = kind, .node = node, .slice = slice, .y = -1, .dy = -1, .saved = -1, .scratch = -1, .once = -1};
+    *op = (struct op){.kind = kind,
+                      .node = node,
+                      .slice = slice,
+                      .y = -1,
+                      .dy = -1,
+                      .saved = -1,
+                      .scratch = -1,
+                      .once = -1,
+                      .gradients = -1};
     for (int k = 0; k < NODE_INPUTS_MAX; k++) op->x[k] = op->dx[k] = BUFFER_NONE;
     return op;
 }
@@ -255,6 +287,21 @@ static int make_value(struct builder *b, const struct event *e)
     return use(b, b->joint[value]);
 }
 
+/* Updates the node's parameters by all gradients that wait. */
+static void emit_updates(struct builder *b, int node)
+{
+    const int end = b->out->ops;
+    for (int i = b->due[node]; i >= 0 && i < end; i++) {
+        const struct op *from = &b->out->op[i];
+        if (from->node != node || from->gradients < 0 || from->slice > 0) continue; /* slices share them */
+        struct op *op = begin(b, OP_UPDATE, node, WHOLE_BATCH);
+        op->gradients = use(b, from->gradients);
+        op->part = from->part;
+        b->out->ops++;
+    }
+    b->due[node] = -1;
+}
+
 static void emit_forward(struct builder *b, const struct event *e)
 {
     const struct node *node = &b->graph->node[e->node];
@@ -271,6 +318,7 @@ static void emit_forward(struct builder *b, const struct event *e)
     op->once = use(b, b->once[here]);
     op->scratch = make(b, CATEGORY_SCRATCH, e->node, e->slice, f->forward_scratch);
     b->out->ops++;
+    if (e->updates) emit_updates(b, e->node);
 }
 
 /* A buffer for the gradient of a value, or for a contribution to it, counted as that value's. */
@@ -323,6 +371,16 @@ static void contribute(struct builder *b, int node, int k, int slice, int buffer
     add_role(b, buffer, slice, 1);
 }
 
+/* Where a backward writes the gradients of its node's parameters, or adds those of a later slice, if its update is
+ * fused. */
+static int parameter_gradients(struct builder *b, const struct event *e)
+{
+    const size_t bytes = footprint_of(b, e->node)->gradients;
+    if (e->slice <= 0) b->gradients[e->node] = make(b, CATEGORY_PARAMETER_GRADIENT, e->node, WHOLE_BATCH, bytes);
+    if (bytes && b->due[e->node] < 0) b->due[e->node] = b->out->ops;
+    return use(b, b->gradients[e->node]);
+}
+
 static void emit_backward(struct builder *b, const struct event *e)
 {
     const struct node *node = &b->graph->node[e->node];
@@ -345,8 +403,9 @@ static void emit_backward(struct builder *b, const struct event *e)
     for (int k = 0; k < NODE_INPUTS_MAX; k++) dx[k] = f->passes_gradient ? dy : BUFFER_NONE;
     if (e->parts) {
         struct op *op = begin(b, OP_BACKWARD, e->node, e->slice);
-        unsigned reads = footprint_reads(f->reads, e->parts);
+        unsigned reads = event_reads(b, e);
         op->parts = e->parts;
+        op->part = e->part;
         op->dy = use(b, dy);
         for (int k = 0; k < node->layer->inputs; k++) {
             const int x = node->inputs[k];
@@ -358,12 +417,13 @@ static void emit_backward(struct builder *b, const struct event *e)
         if (reads & READS_SAVED && f->saved) op->saved = use(b, b->saved[here]);
         if (e->parts & PART_INPUT || f->once) op->once = use(b, b->once[here]);
         op->scratch = make(b, CATEGORY_SCRATCH, e->node, e->slice, footprint_scratch(f->backward_scratch, e->parts));
+        if (e->parts & PART_PARAMS) op->gradients = parameter_gradients(b, e);
         b->out->ops++;
+        if (e->updates) emit_updates(b, e->node);
     }
-    if (!e->last) return;
-    for (int k = 0; k < node->layer->inputs; k++)
+    for (int k = 0; k < node->layer->inputs && (e->last || e->parts & PART_INPUT); k++)
         if (b->graph->value[node->inputs[k]].wants_gradient && dx[k] >= 0) contribute(b, e->node, k, e->slice, dx[k]);
-    if (dy >= 0) add_role(b, dy, e->slice, -1);
+    if (e->last && dy >= 0) add_role(b, dy, e->slice, -1);
 }
 
 /* An array of so many numbers, BUFFER_NONE each. */
@@ -377,14 +437,14 @@ static int *none(struct builder *b, int count)
 
 static void reserve(struct builder *b)
 {
-    /* an event has at most one op of its own, a copy, and an accumulation an input and slice; an op has at most five
-     * buffers */
+    /* an event has at most one op of its own, its update, a copy, and an accumulation an input and slice; an op has at
+     * most six buffers */
     const int nodes = b->graph->nodes, values = b->graph->values;
     size_t ops = 0, buffers = 0;
     for (size_t i = 0; i < b->events; i++) {
         const size_t sums = NODE_INPUTS_MAX * (size_t)places(b, b->event[i].slice);
-        ops += 2 + sums;
-        buffers += 6 + NODE_INPUTS_MAX + sums;
+        ops += 3 + sums;
+        buffers += 7 + NODE_INPUTS_MAX + sums;
     }
     NEW(b->region, b->out->op, ops);
     NEW(b->region, b->out->buffer, buffers);
@@ -397,6 +457,8 @@ static void reserve(struct builder *b)
     b->joint = none(b, values);
     b->joint_dx = none(b, nodes * NODE_INPUTS_MAX);
     b->joint_sum = none(b, nodes * NODE_INPUTS_MAX);
+    b->gradients = none(b, nodes);
+    b->due = none(b, nodes);
     for (int k = 0; k < b->slices; k++) b->current[k] = BUFFER_BATCH;
 }
 
@@ -428,7 +490,7 @@ static void compact(struct builder *b)
     for (int i = 0; i < b->out->ops; i++) {
         struct op *op = &b->out->op[i];
         int *operands[] = {&op->x[0], &op->x[1],  &op->y,       &op->dx[0], &op->dx[1],
-                           &op->dy,   &op->saved, &op->scratch, &op->once};
+                           &op->dy,   &op->saved, &op->scratch, &op->once,  &op->gradients};
         _Static_assert(NODE_INPUTS_MAX == 2, "list every input");
         for (size_t k = 0; k < sizeof operands / sizeof *operands; k++) *operands[k] = resolve(b, number, *operands[k]);
     }

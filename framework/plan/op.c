@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const category_names[CATEGORIES] = {"activations", "saved", "activation gradients", "scratch"};
+const char *const category_names[CATEGORIES] = {"activations", "saved", "activation gradients", "scratch",
+                                                "parameter gradients"};
 
 /* "/3", or nothing for the whole batch. */
 static const char *slice_text(int slice, char text[16])
@@ -18,17 +19,18 @@ static const char *slice_text(int slice, char text[16])
 
 char *op_text(const struct op *op, const char *node, char *text)
 {
-    static const char *const kinds[OP_KINDS] = {"F", "B", "copy", "accumulate"};
+    static const char *const kinds[OP_KINDS] = {"F", "B", "copy", "accumulate", "update"};
     static const char *const parts[] = {"", " params", " input", ""};
-    char slice[16];
-    snprintf(text, 128, "%s %s%s%s%s", kinds[op->kind], node, slice_text(op->slice, slice),
-             op->kind == OP_BACKWARD ? parts[op->parts & 3] : "", op->recompute ? " recompute" : "");
+    char slice[16], part[16] = "";
+    if (op->part) snprintf(part, sizeof part, " %d", op->part);
+    snprintf(text, 128, "%s %s%s%s%s%s", kinds[op->kind], node, slice_text(op->slice, slice),
+             op->kind == OP_BACKWARD ? parts[op->parts & 3] : "", part, op->recompute ? " recompute" : "");
     return text;
 }
 
 char *buffer_text(const struct buffer *buffer, const char *node, char *text)
 {
-    static const char *const suffix[CATEGORIES] = {"y", "saved", "gradient", "scratch"};
+    static const char *const suffix[CATEGORIES] = {"y", "saved", "gradient", "scratch", "parameter_gradient"};
     char slice[16];
     snprintf(text, 128, "%s.%s%s", node, suffix[buffer->category], slice_text(buffer->slice, slice));
     return text;
@@ -54,11 +56,15 @@ size_t buffers_live(const struct buffer *buffer, int buffers, int ops, size_t *l
 /* A node and its slice in one word, which is the node's number where there are no slices. */
 static int64_t node_word(int node, int slice) { return node + (int64_t)(slice - WHOLE_BATCH) * (INT64_C(1) << 32); }
 
-/* Member by member, since the padding between them is undefined. */
+static bool fused(const struct op *op) { return op->gradients != BUFFER_NONE || op->part; }
+
+/* Member by member, since the padding between them is undefined. What only fused updates have is left out elsewhere. */
 struct digest ops_digest(const struct op *op, int ops, const struct buffer *buffer, int buffers)
 {
-    enum { OP_WORDS = 7 + 2 * NODE_INPUTS_MAX + 4, BUFFER_WORDS = 6 };
-    size_t count = (size_t)ops * OP_WORDS + (size_t)buffers * BUFFER_WORDS;
+    enum { OP_WORDS = 7 + 2 * NODE_INPUTS_MAX + 4, BUFFER_WORDS = 6, FUSED_WORDS = 3 };
+    size_t count = (size_t)ops * OP_WORDS + (size_t)buffers * BUFFER_WORDS, more = 0;
+    for (int i = 0; i < ops; i++) more += fused(&op[i]);
+    count += more * FUSED_WORDS;
     int64_t *words = allocate(count, sizeof *words), *w = words;
     for (int i = 0; i < ops; i++) {
         const struct op *o = &op[i];
@@ -87,6 +93,12 @@ struct digest ops_digest(const struct op *op, int ops, const struct buffer *buff
                                (int64_t)b->offset};
         memcpy(w, row, sizeof row);
         w += BUFFER_WORDS;
+    }
+    for (int i = 0; i < ops; i++) {
+        const int64_t row[] = {i, op[i].gradients, op[i].part};
+        if (!fused(&op[i])) continue;
+        memcpy(w, row, sizeof row);
+        w += FUSED_WORDS;
     }
     const struct digest digest = digest_bytes(words, count * sizeof *words);
     free(words);

@@ -5,7 +5,14 @@
 #include "model/slicing.h"
 #include "numerics/digest.h"
 
-enum category { CATEGORY_ACTIVATION, CATEGORY_SAVED, CATEGORY_GRADIENT, CATEGORY_SCRATCH, CATEGORIES };
+enum category {
+    CATEGORY_ACTIVATION,
+    CATEGORY_SAVED,
+    CATEGORY_GRADIENT,
+    CATEGORY_SCRATCH,
+    CATEGORY_PARAMETER_GRADIENT,
+    CATEGORIES
+};
 
 /* Names as printed, by enum category. */
 extern const char *const category_names[CATEGORIES];
@@ -26,7 +33,7 @@ static inline bool buffer_alive(const struct buffer *buffer, int op)
     return buffer->birth <= op && op <= buffer->death;
 }
 
-enum op_kind { OP_FORWARD, OP_BACKWARD, OP_COPY, OP_ACCUMULATE, OP_KINDS };
+enum op_kind { OP_FORWARD, OP_BACKWARD, OP_COPY, OP_ACCUMULATE, OP_UPDATE, OP_KINDS };
 
 /* One call of a kernel or of a backend's copy and add. Members are buffers, -1: none; value 0 (the batch) is
  * BUFFER_BATCH. Where an op is of one slice and a value's or gradient's buffer of the whole batch, the op works on that
@@ -43,8 +50,10 @@ struct op {
     int x[NODE_INPUTS_MAX], y;
     int dx[NODE_INPUTS_MAX], dy;
     int saved, scratch;
-    int once; /* a stash, a mask or statistics: written by the node's first forward, read by recomputations and the
-                 backward */
+    int once;      /* a stash, a mask or statistics: written by the node's first forward, read by recomputations and the
+                      backward */
+    int gradients; /* of the node's parameters, fused update: written by BACKWARD PARAMS, read by UPDATE */
+    int part;      /* of those gradients, from 1; 0: all */
     /* COPY: y = x[0]; ACCUMULATE: y = x[0] + x[1]; gradients of bytes bytes */
     size_t bytes;
 };

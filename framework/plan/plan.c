@@ -81,7 +81,9 @@ static void count_static(struct plan *plan)
     const struct graph *graph = plan->network->graph;
     const size_t parameters = graph_parameter_bytes(graph);
     plan->static_bytes[STATIC_PARAMETERS] = parameters;
-    plan->static_bytes[STATIC_GRADIENTS] = parameters;
+    for (int i = 0; i < graph->parameters; i++)
+        if (!plan->network->binding[graph->parameter[i].node].footprint.gradients)
+            plan->static_bytes[STATIC_GRADIENTS] += parameter_static_bytes(&graph->parameter[i]);
     plan->static_bytes[STATIC_OPTIMIZER] = parameters * (size_t)plan->options.state_per_parameter;
     for (int i = 0; i < graph->states; i++)
         plan->static_bytes[STATIC_STATE] += parameter_static_bytes(&graph->state[i]);

@@ -72,7 +72,8 @@ static void backward_bytes(const struct network *network, int i, unsigned parts,
         bool over = k == 0 && f->dx_over_dy && bytes == dy;
         if (parts & PART_INPUT && !over) dx += bytes;
     }
-    *others = dy + dx + network_round(network, footprint_scratch(f->backward_scratch, parts));
+    *others = dy + dx + network_round(network, footprint_scratch(f->backward_scratch, parts)) +
+              network_round(network, f->gradients);
 }
 
 /* Of bytes for the whole batch and scratch, what a call of node's kernel has. */

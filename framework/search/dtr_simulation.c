@@ -26,7 +26,7 @@ static void list_backward_ops(struct dtr_simulation *simulation, const struct lo
     NEW(simulation->region, gap, (size_t)l->ops + 1);
     for (int i = 0; i < l->buffers; i++) {
         const struct buffer *b = &l->buffer[i];
-        if (b->category != CATEGORY_GRADIENT && b->category != CATEGORY_SCRATCH) continue;
+        if (b->category == CATEGORY_ACTIVATION || b->category == CATEGORY_SAVED) continue;
         for (int op = b->birth; op <= b->death; op++) bytes[op] += b->bytes;
         for (int op = b->birth + 1; op <= b->death; op++) gap[op] += b->bytes;
     }
@@ -42,10 +42,11 @@ static void list_backward_ops(struct dtr_simulation *simulation, const struct lo
         for (int i = from; i < op; i++) {
             const struct op *o = &l->op[i];
             const double *time = simulation->network->cost[n].backward;
-            simulation->op[count++] = (struct backward_op){o->parts,
-                                                           (o->parts & PART_PARAMS ? time[PART_INDEX_PARAMS] : 0) +
-                                                               (o->parts & PART_INPUT ? time[PART_INDEX_INPUT] : 0),
-                                                           bytes[i]};
+            simulation->op[count++] =
+                (struct backward_op){o->parts,
+                                     (o->parts & PART_PARAMS && o->part < 2 ? time[PART_INDEX_PARAMS] : 0) +
+                                         (o->parts & PART_INPUT ? time[PART_INDEX_INPUT] : 0),
+                                     bytes[i]};
         }
         op = from;
     }

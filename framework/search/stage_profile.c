@@ -27,6 +27,7 @@ void subnetwork_cut(const struct network *network, int from, int to, bool sink, 
     NEW(region, g, 1);
     g->batch = whole->batch;
     g->slices = 1;
+    g->parameter = whole->parameter;
     g->nodes = to - from + 1 + subnetwork->sink;
     g->values = g->nodes + 1;
     struct binding *binding;

@@ -4,8 +4,8 @@
 
 enum { NEEDS_Y = 1, NEEDS_SAVED = 2 };
 
-/* Of the ops of storing everything: bytes of gradients, scratch, stashes and masks while each runs, and of those that
- * live before it. */
+/* Of the ops of storing everything: bytes of gradients, parameters' gradients, scratch, stashes and masks while each
+ * runs, and of those that live before it. */
 static void list_bytes(const struct lowered *l, struct region *region, size_t **during, size_t **before)
 {
     bool *once;
@@ -16,7 +16,7 @@ static void list_bytes(const struct lowered *l, struct region *region, size_t **
         if (l->op[i].once >= 0) once[l->op[i].once] = true;
     for (int i = 0; i < l->buffers; i++) {
         const struct buffer *b = &l->buffer[i];
-        if (b->category != CATEGORY_GRADIENT && b->category != CATEGORY_SCRATCH && !once[i]) continue;
+        if ((b->category == CATEGORY_ACTIVATION || b->category == CATEGORY_SAVED) && !once[i]) continue;
         for (int op = b->birth; op <= b->death; op++) (*during)[op] += b->bytes;
         for (int op = b->birth + 1; op <= b->death; op++) (*before)[op] += b->bytes;
     }
@@ -52,6 +52,8 @@ static void add_backward(struct step_model *m, const struct lowered *l, const si
     }
     event.reads = footprint_reads(f->reads, parts);
     event.before = before[from];
+    for (int op = at; op < to; op++) /* the last of an update in parts */
+        if (l->op[op].kind == OP_BACKWARD) at = op;
     add_event(m, event, during, from, at, to);
 }
 

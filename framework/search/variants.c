@@ -269,7 +269,7 @@ static bool same_footprint(const struct footprint *a, const struct footprint *b)
            a->split == b->split && a->backward_scratch[0] == b->backward_scratch[0] &&
            a->backward_scratch[1] == b->backward_scratch[1] && a->reads[0] == b->reads[0] &&
            a->reads[1] == b->reads[1] && a->y_over_x == b->y_over_x && a->dx_over_dy == b->dx_over_dy &&
-           a->writes_dy == b->writes_dy && a->passes_gradient == b->passes_gradient;
+           a->writes_dy == b->writes_dy && a->passes_gradient == b->passes_gradient && a->gradients == b->gradients;
 }
 
 static bool same_value(const struct value *a, const struct value *b)

@@ -40,7 +40,8 @@ struct executor {
     float **running;              /* of each tensor of running state */
     struct batch_transfer transfer;
     void *update_room;
-    uint64_t position;         /* in the sequential stream (rng stash, unsafe), after the last step */
+    const struct update *update; /* of UPDATE ops, NULL: they do nothing */
+    uint64_t position;           /* in the sequential stream (rng stash, unsafe), after the last step */
     uint64_t *place;           /* by node: of its numbers in a step's part of that stream, whatever the slices' order */
     struct digest *recomputed; /* node -> digest of its first forward's value, where recomputations are checked */
     bool looking;              /* stops at the first value that is not finite */
@@ -55,7 +56,8 @@ static enum status bind_static(struct executor *e)
     NEW(e->region, e->tensor, (size_t)graph->parameters);
     NEW(e->region, e->running, (size_t)graph->states);
     TRY(e->backend->kind->reserve(e->backend, e->fixed_bytes, (void **)&e->fixed));
-    char *running = e->fixed + update_cut(graph, plan->options.state_per_parameter, e->fixed, e->tensor);
+    char *running = e->fixed + update_cut(graph, network_fused(plan->network), plan->options.state_per_parameter,
+                                          e->fixed, e->tensor);
     for (int i = 0; i < graph->states; i++) {
         e->running[i] = (float *)(void *)running;
         running += parameter_static_bytes(&graph->state[i]);
@@ -146,6 +148,7 @@ float *executor_state(struct executor *exec, int parameter) { return exec->tenso
 struct update_tensor *executor_tensors(struct executor *exec) { return exec->tensor; }
 float *executor_running(struct executor *exec, int state) { return exec->running[state]; }
 void *executor_update_room(struct executor *exec) { return exec->update_room; }
+void executor_set_update(struct executor *exec, const struct update *update) { exec->update = update; }
 uint64_t *executor_position(struct executor *exec) { return &exec->position; }
 void *executor_batch(struct executor *exec) { return batch_transfer_batch(&exec->transfer); }
 int32_t *executor_labels(struct executor *exec) { return batch_transfer_labels(&exec->transfer); }
@@ -252,6 +255,36 @@ static struct draw draw_for(struct executor *e, const struct op *op)
     return draw;
 }
 
+/* What an op's gradients are of its node's k-th parameter: one after the other, of the first a part's elements, of the
+ * others all in the first part. */
+static struct update_part part_of(const struct executor *e, const struct op *op, int k)
+{
+    const struct node *node = &e->plan->network->graph->node[op->node];
+    const struct parameter *p = &e->plan->network->graph->parameter[node->first_parameter];
+    const int64_t each = (int64_t)e->plan->network->binding[op->node].footprint.part_elements;
+    const int64_t first = op->part > 1 ? (op->part - 1) * each : 0, left = p->elements - first;
+    char *at = address(e, op->gradients);
+    struct update_part part = {node->first_parameter, first, each && each < left ? each : left, (float *)(void *)at};
+    if (!k) return part;
+    at += each ? (size_t)each * sizeof(float) : parameter_static_bytes(p);
+    for (int i = 1; i < k; i++) at += parameter_static_bytes(&p[i]);
+    return (struct update_part){node->first_parameter + k, 0, op->part > 1 ? 0 : p[k].elements, (float *)(void *)at};
+}
+
+/* Of a fused update. y and saved are those of a backward's first op, which multiplies dy in place. */
+static void set_gradients(const struct executor *e, const struct op *op, struct kernel_args *args)
+{
+    const struct node *node = &e->plan->network->graph->node[op->node];
+    const struct update_part first = part_of(e, op, 0);
+    for (int k = 0; k < node->parameters; k++) args->gradients[k] = (float *)(uintptr_t)part_of(e, op, k).gradient;
+    if (!op->part) return;
+    const int64_t row = e->tensor[node->first_parameter].elements /
+                        e->plan->network->graph->parameter[node->first_parameter].definition.shape.dim[0];
+    args->row = first.first / row;
+    args->rows = first.count / row;
+    if (op->part > 1 || network_parts(e->plan->network, op->node) & PART_INPUT) args->y = args->saved = NULL;
+}
+
 static struct kernel_args args_for(struct executor *e, const struct op *op)
 {
     const struct node *node = &e->plan->network->graph->node[op->node];
@@ -279,6 +312,7 @@ static struct kernel_args args_for(struct executor *e, const struct op *op)
         args.gradients[k] = e->tensor[node->first_parameter + k].gradient;
     }
     for (int k = 0; k < node->states; k++) args.states[k] = e->running[node->first_state + k];
+    if (op->gradients >= 0) set_gradients(e, op, &args);
     return args;
 }
 
@@ -304,6 +338,17 @@ static enum status run_slice_backward(struct executor *e, const struct op *op, s
     return ST_OK;
 }
 
+/* The update of a node's parameters, or of a part of them, from the last to the first. */
+static enum status run_update(struct executor *e, const struct op *op)
+{
+    const struct node *node = &e->plan->network->graph->node[op->node];
+    for (int k = node->parameters - 1; k >= 0 && e->update && !e->looking; k--) {
+        const struct update_part part = part_of(e, op, k);
+        if (part.count) e->backend->kind->update->part(e->backend, e->update, &part);
+    }
+    return ST_OK;
+}
+
 static enum status run_op(struct executor *e, const struct op *op)
 {
     const struct binding *binding = &e->plan->network->binding[op->node];
@@ -317,6 +362,7 @@ static enum status run_op(struct executor *e, const struct op *op)
                               part(e, op, op->x[1], all), op->bytes / sizeof(float));
         return ST_OK;
     }
+    if (op->kind == OP_UPDATE) return run_update(e, op);
     struct kernel_args args = args_for(e, op);
     if (op->kind == OP_BACKWARD && op->slice != WHOLE_BATCH) return run_slice_backward(e, op, &args);
     return (op->kind == OP_FORWARD ? binding->kernel->forward : binding->kernel->backward)(binding->state, &args);

@@ -27,14 +27,18 @@ struct executor;
 enum status executor_create(const struct plan *plan, const struct executor_options *options, struct executor **exec);
 void executor_destroy(struct executor *exec);
 
-/* Static blocks in the backend's memory: parameter i, its gradient, its optimiser state (may be NULL); all of them; a
- * tensor of running state; and update_kind.bytes() for the update. */
+/* Static blocks in the backend's memory: parameter i, its gradient (NULL: fused), its optimiser state (may be NULL);
+ * all of them; a tensor of running state; and update_kind.bytes() for the update. */
 float *executor_parameter(struct executor *exec, int parameter);
 float *executor_gradient(struct executor *exec, int parameter);
 float *executor_state(struct executor *exec, int parameter);
 struct update_tensor *executor_tensors(struct executor *exec);
 float *executor_running(struct executor *exec, int state);
 void *executor_update_room(struct executor *exec);
+
+/* What UPDATE ops of a fused update do from now on; until then, and where a value that is not finite is looked for,
+ * they do nothing. */
+void executor_set_update(struct executor *exec, const struct update *update);
 
 /* The place in the sequential random stream (rng: stash, unsafe) where the next step starts. */
 uint64_t *executor_position(struct executor *exec);

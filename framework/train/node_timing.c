@@ -245,9 +245,13 @@ static enum status time_node(const struct bench *b, int node, struct timed_node 
     pass_time_elsewhere(b);
     write_operand(b, cut.args.dy, cut.dy_bytes);
     const bool one = !f->split && parts & PART_PARAMS; /* one op, under PARAMS */
+    const struct kernel_args all = cut.args;
     const unsigned op[] = {one ? parts : parts & PART_PARAMS, one ? 0 : parts & PART_INPUT};
     for (int part = 0; part < 2; part++) {
+        const unsigned reads = footprint_reads(f->reads, op[part]);
         cut.args.parts = op[part];
+        cut.args.y = reads & READS_Y ? all.y : NULL;
+        cut.args.saved = reads & READS_SAVED ? all.saved : NULL;
         if (op[part]) TRY(time_pass(b, node, &cut, &passes->backward[part], &times->backward[part]));
     }
     return ST_OK;
@@ -366,7 +370,7 @@ static enum status time_rest(struct bench *b, struct update *u, size_t shared, i
     struct timed_update update = {b, u};
     struct shared added = {b, shared, true}, copied = {b, shared, false};
     NEW(region, u->tensor, (size_t)u->count);
-    u->room = b->block + update_cut(b->network->graph, u->states, b->block, u->tensor);
+    u->room = b->block + update_cut(b->network->graph, false, u->states, b->block, u->tensor);
     write_operand(b, b->block, b->block_bytes);
     TRY(update_open(u, b->backend, region));
     for (int i = 0; i < rounds; i++) {

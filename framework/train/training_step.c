@@ -14,6 +14,7 @@ struct train {
     struct executor *exec;
     struct train_options options;
     struct update update;
+    bool fused;             /* the update, in the executor's ops */
     struct digest *running; /* one a tensor of running state, after the last step */
     double lr;              /* of the step that began */
     enum status started;    /* its status */
@@ -45,7 +46,7 @@ static void initialise(const struct train *train)
         const struct parameter *p = &graph->parameter[i];
         if (!train->options.given || !train->options.given[i])
             initialise_tensor(train, p, i, executor_parameter(train->exec, i));
-        kind->fill(train->backend, executor_gradient(train->exec, i), 0, parameter_bytes(p));
+        if (!train->fused) kind->fill(train->backend, executor_gradient(train->exec, i), 0, parameter_bytes(p));
         if (train->update.states > 0)
             kind->fill(train->backend, executor_state(train->exec, i), 0,
                        (size_t)train->update.states * parameter_bytes(p));
@@ -67,6 +68,8 @@ enum status train_create(const struct network *network, struct executor *exec, c
                                 .tensor = executor_tensors(exec),
                                 .room = executor_update_room(exec)};
     NEW(region, t->running, (size_t)t->graph->states);
+    t->fused = network_fused(network);
+    if (t->fused) executor_set_update(exec, &t->update);
     enum status status = update_open(&t->update, t->backend, region);
     if (status != ST_OK) {
         train_destroy(t);
@@ -125,8 +128,10 @@ static enum status check_finite(struct train *train, const struct step_outcome *
 static enum status body(void *self)
 {
     struct train *train = self;
+    struct backend *b = train->backend;
+    if (train->fused) b->kind->fill(b, &b->outcome_now->not_finite, UINT32_MAX, sizeof b->outcome_now->not_finite);
     TRY(executor_queue(train->exec));
-    train->backend->kind->update->run(train->backend, &train->update);
+    (train->fused ? b->kind->update->finish : b->kind->update->run)(b, &train->update);
     return ST_OK;
 }
 

@@ -3,7 +3,8 @@
  * transposes it from scratch; sequences have enough rows, and the library adds the bias in the same call.
  *
  * Contract: products are summed in a fixed order for a fixed number of threads, the bias gradient as reductions.h says.
- * PARAMS applies the activation's derivative in place on dy; INPUT reads what it wrote. */
+ * The backward's first op, which alone gets y or its sign bits, multiplies dy by the activation's derivative, in place.
+ */
 #include <math.h>
 #include <stdlib.h>
 
@@ -70,6 +71,7 @@ static enum status linear_prepare(struct backend *backend, const struct graph *g
         .backward_scratch = {linear->bias ? reduce_columns_scratch(linear->rows, linear->units) : 0, 0},
         .reads = {READS_X | (linear->activation != ACTIVATION_NONE ? READS_Y : 0u), 0},
         .split = true,
+        .by_rows = true,
         .writes_dy = linear->activation != ACTIVATION_NONE,
         .implementation = product ? call_implementation(&linear->product) : "sgemm",
     };
@@ -147,12 +149,12 @@ static enum status linear_backward(void *state, const struct kernel_args *args)
 {
     struct linear *linear = state;
     const int64_t rows = linear->rows, inputs = linear->inputs, units = linear->units;
+    if (args->y || args->saved) derive(linear, args);
+    clock_lap(linear->backend, CLOCK_ACTIVATION);
     if (args->parts & PART_PARAMS) {
-        derive(linear, args);
-        clock_lap(linear->backend, CLOCK_ACTIVATION);
-        const struct matrix dy = {args->dy, units, true}, x = {args->x[0], inputs, false};
-        TRY(gemm(units, inputs, rows, dy, x, args->gradients[0], inputs));
-        if (linear->bias) reduce_columns(args->dy, rows, units, args->scratch, args->gradients[1]);
+        const struct matrix dy = {(const float *)args->dy + args->row, units, true}, x = {args->x[0], inputs, false};
+        TRY(gemm(args->rows ? args->rows : units, inputs, rows, dy, x, args->gradients[0], inputs));
+        if (linear->bias && !args->row) reduce_columns(args->dy, rows, units, args->scratch, args->gradients[1]);
     }
     if (args->parts & PART_INPUT) {
         const struct matrix dy = {args->dy, units, false}, w = {args->parameters[0], inputs, false};

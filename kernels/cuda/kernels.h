@@ -247,15 +247,17 @@ struct judgement {
     int32_t *not_finite; /* the last tensor whose gradient is not finite, -1: none */
 };
 
-/* Takes in the gradient of a tensor; for all tensors in descending order, from squares 0 and not_finite -1. */
+/* Takes in the gradient of a tensor; for all tensors in descending order, from squares 0 and not_finite -1. In a fused
+ * update the pieces of a part, for not_finite alone. */
 void launch_judgement(cudaStream_t stream, int tensor, int64_t pieces, const struct piece_result *result,
                       struct judgement judgement);
 
 enum update_rule { UPDATE_SGD, UPDATE_MOMENTUM, UPDATE_ADAM };
 
-/* Updates count elements, if the loss and all gradients are finite. state: copy after copy. */
+/* Updates count elements, if the loss and all gradients taken in are finite. state: stride floats further, the next
+ * copy. */
 void launch_update(cudaStream_t stream, enum update_rule rule, float *parameter, const float *gradient, float *state,
-                   int64_t count, const struct optimizer_numbers *numbers, struct judgement judgement);
+                   int64_t count, int64_t stride, const struct optimizer_numbers *numbers, struct judgement judgement);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,8 @@
 /* y = activation(x W^T + b) for rows, a vector each or a sequence's tokens, by cuBLAS on the master weights as they
  * are; bias, activation and sign bits are one pass of our own over y.
  *
- * Contract: PARAMS applies the activation's derivative in place on dy; INPUT reads what it wrote. */
+ * Contract: the backward's first op, which alone gets y or its sign bits, multiplies dy by the activation's derivative,
+ * in place. */
 #include <stdlib.h>
 
 #include "cuda.h"
@@ -33,6 +34,7 @@ static enum status linear_prepare(struct backend *backend, const struct graph *g
         .signs = node->activation == ACTIVATION_RELU ? sign_bytes(rows * units) : 0,
         .reads = {READS_X | (active ? READS_Y : 0u), 0},
         .split = true,
+        .by_rows = true,
         .writes_dy = active,
         .implementation = cuda_of(backend)->tf32 ? "cuBLAS tf32" : "cuBLAS",
     };
@@ -64,20 +66,20 @@ static enum status linear_forward(void *state, const struct kernel_args *args)
 
 static enum status backward_params(const struct linear *l, const struct kernel_args *args)
 {
-    const struct matrices dy = {.data = args->dy, .row = l->units, .transposed = true};
+    const struct matrices dy = {.data = (const float *)args->dy + args->row, .row = l->units, .transposed = true};
     const struct matrices x = {.data = args->x[0], .row = l->inputs};
-    if (l->activation != FUNCTION_NONE)
-        launch_derivative(cuda_queue(l->backend, CLOCK_ACTIVATION), args->dy, args->y, args->saved, l->activation,
-                          l->rows * l->units, args->dy);
-    if (l->bias)
+    if (l->bias && !args->row)
         launch_reduce_units(cuda_queue(l->backend, CLOCK_LINEAR), args->dy, l->rows, l->units, 1, args->gradients[1]);
-    return multiply(l, (int64_t[]){l->units, l->inputs, l->rows}, dy, x, args->gradients[0]);
+    return multiply(l, (int64_t[]){args->rows ? args->rows : l->units, l->inputs, l->rows}, dy, x, args->gradients[0]);
 }
 
 static enum status linear_backward(void *state, const struct kernel_args *args)
 {
     const struct linear *l = state;
     const struct matrices dy = {.data = args->dy, .row = l->units}, w = {.data = args->parameters[0], .row = l->inputs};
+    if ((args->y || args->saved) && l->activation != FUNCTION_NONE)
+        launch_derivative(cuda_queue(l->backend, CLOCK_ACTIVATION), args->dy, args->y, args->saved, l->activation,
+                          l->rows * l->units, args->dy);
     if (args->parts & PART_PARAMS) TRY(backward_params(l, args));
     if (args->parts & PART_INPUT) TRY(multiply(l, (int64_t[]){l->rows, l->inputs, l->units}, dy, w, args->dx[0]));
     return cuda_queued("gradients of a linear layer");

@@ -16,6 +16,8 @@ struct tensor {
     const char *data;
     size_t bytes;
     const struct piece_result *found; /* the host's, of its pieces; NULL: not computed yet */
+    const char *rest;                 /* the host's, of what is no longer in data: the bytes after the last whole piece,
+                                         at most XXH3_SHORT; NULL: it is there */
 };
 
 /* ---- one tensor, some pieces at a time ---- */
@@ -41,7 +43,10 @@ static void find_digests(void *self, size_t first, size_t count, struct digest *
     for (size_t i = 0; i < count; i++) digest[i] = (struct digest){result[i].digest.low, result[i].digest.high};
     if (end > t->bytes && rest <= XXH3_SHORT) {
         char piece[XXH3_SHORT] = {0};
-        t->backend->kind->download(t->backend, piece, t->data + t->bytes - rest, rest);
+        if (t->rest)
+            memcpy(piece, t->rest, rest);
+        else
+            t->backend->kind->download(t->backend, piece, t->data + t->bytes - rest, rest);
         digest[count - 1] = digest_bytes(piece, rest);
     }
 }
@@ -49,13 +54,13 @@ static void find_digests(void *self, size_t first, size_t count, struct digest *
 struct digest cuda_digest(struct backend *backend, const void *data, size_t bytes)
 {
     assert((uintptr_t)data % sizeof(uint64_t) == 0);
-    return digest_pieces(bytes, find_digests, &(struct tensor){backend, data, bytes, NULL});
+    return digest_pieces(bytes, find_digests, &(struct tensor){backend, data, bytes, NULL, NULL});
 }
 
 double cuda_squares(struct backend *backend, const float *x, size_t count)
 {
     assert((uintptr_t)x % sizeof(uint64_t) == 0);
-    const struct tensor tensor = {backend, (const char *)x, count * sizeof *x, NULL};
+    const struct tensor tensor = {backend, (const char *)x, count * sizeof *x, NULL, NULL};
     const size_t pieces = (size_t)pieces_of((int64_t)tensor.bytes);
     double total = 0;
     for (size_t done = 0; done < pieces; done += DIGEST_PIECES_AT_ONCE) {
@@ -68,13 +73,16 @@ double cuda_squares(struct backend *backend, const float *x, size_t count)
 }
 
 /* ---- the update of a step. The room holds struct piece_result of every piece: tensors in the order of enum digested,
- * and of each of these from the last parameter to the first, as gradients are summed. ---- */
+ * and of each of these from the last parameter to the first, as gradients are summed; then of every gradient the bytes
+ * after its last whole piece, if the host digests them. ---- */
+
+enum { REST_BYTES = (XXH3_SHORT + 7) / 8 * 8 };
 
 /* Bytes of the room for a parameter. */
 static size_t room_bytes(int64_t elements, int states)
 {
     const int64_t bytes = elements * (int64_t)sizeof(float);
-    return (size_t)(2 * pieces_of(bytes) + pieces_of(states * bytes)) * sizeof(struct piece_result);
+    return (size_t)(2 * pieces_of(bytes) + pieces_of(states * bytes)) * sizeof(struct piece_result) + REST_BYTES;
 }
 
 static size_t update_bytes(const struct graph *graph, int states)
@@ -123,7 +131,7 @@ static struct tensor tensor_of(struct backend *backend, const struct update *upd
     const struct update_tensor *t = &update->tensor[i];
     const void *const data[DIGESTEDS] = {t->gradient, t->parameter, t->state};
     const size_t copies[DIGESTEDS] = {1, 1, (size_t)update->states};
-    return (struct tensor){backend, data[what], copies[what] * (size_t)t->elements * sizeof(float), NULL};
+    return (struct tensor){backend, data[what], copies[what] * (size_t)t->elements * sizeof(float), NULL, NULL};
 }
 
 /* Computes the pieces of tensor i; returns how many there are. */
@@ -135,30 +143,83 @@ static int64_t queue_pieces(struct backend *backend, const struct update *update
     return pieces_of((int64_t)t.bytes);
 }
 
-static void update_run(struct backend *backend, const struct update *update)
+static struct judgement judgement_of(const struct backend *backend, const struct update *update)
+{
+    struct step_outcome *outcome = backend->outcome_now;
+    return (struct judgement){update->settings.clip, outcome->loss, &outcome->squares, &outcome->not_finite};
+}
+
+static void queue_update(struct backend *backend, const struct update *update, const struct update_part *p)
+{
+    const struct update_tensor *t = &update->tensor[p->tensor];
+    launch_update(cuda_of(backend)->stream, rules[find_rule(update)].rule, t->parameter + p->first, p->gradient,
+                  t->state ? t->state + p->first : NULL, p->count, t->elements, &backend->now->numbers[t->numbers],
+                  judgement_of(backend, update));
+}
+
+/* From the results of its pieces in the room, or computed now; returns where the next tensors' results begin. */
+static struct piece_result *judge_all(struct backend *backend, const struct update *update, bool computed)
 {
     const cudaStream_t stream = cuda_of(backend)->stream;
-    const enum update_rule rule = rules[find_rule(update)].rule;
-    struct step_outcome *outcome = backend->outcome_now;
-    const struct judgement judgement = {update->settings.clip, outcome->loss, &outcome->squares, &outcome->not_finite};
+    const struct judgement judgement = judgement_of(backend, update);
     struct piece_result *next = update->room;
-    cuda_phase(backend, PHASE_DIGEST);
     launch_fill(stream, 0, sizeof(double) / sizeof(uint32_t), judgement.squares);
     launch_fill(stream, UINT32_MAX, 1, judgement.not_finite);
     for (int i = update->count - 1; i >= 0; i--) {
-        const int64_t pieces = queue_pieces(backend, update, DIGESTED_GRADIENT, i, next);
+        const int64_t pieces = pieces_of(update->tensor[i].elements * (int64_t)sizeof(float));
+        if (!computed) queue_pieces(backend, update, DIGESTED_GRADIENT, i, next);
         launch_judgement(stream, i, pieces, next, judgement);
         next += pieces;
     }
-    cuda_phase(backend, PHASE_OPTIMIZER);
-    for (int i = 0; i < update->count; i++) {
-        const struct update_tensor *t = &update->tensor[i];
-        launch_update(stream, rule, t->parameter, t->gradient, t->state, t->elements,
-                      &backend->now->numbers[t->numbers], judgement);
-    }
+    return next;
+}
+
+static void queue_digests(struct backend *backend, const struct update *update, struct piece_result *next)
+{
     cuda_phase(backend, PHASE_DIGEST);
     for (int what = DIGESTED_PARAMETER; what < DIGESTEDS; what++)
         for (int i = update->count - 1; i >= 0; i--) next += queue_pieces(backend, update, what, i, next);
+}
+
+static void update_run(struct backend *backend, const struct update *update)
+{
+    cuda_phase(backend, PHASE_DIGEST);
+    struct piece_result *next = judge_all(backend, update, false);
+    cuda_phase(backend, PHASE_OPTIMIZER);
+    for (int i = 0; i < update->count; i++)
+        queue_update(backend, update,
+                     &(struct update_part){i, 0, update->tensor[i].elements, update->tensor[i].gradient});
+    queue_digests(backend, update, next);
+}
+
+/* Where the rest of tensor i's gradient is, in the room or in the host's copy of it. */
+static char *rest_of(const struct update *update, int i, void *room)
+{
+    return (char *)room + results_bytes(update) - (size_t)(i + 1) * REST_BYTES;
+}
+
+static void update_part(struct backend *backend, const struct update *update, const struct update_part *p)
+{
+    const cudaStream_t stream = cuda_of(backend)->stream;
+    const int64_t floats = PIECE_BYTES / (int)sizeof(float), elements = update->tensor[p->tensor].elements;
+    struct piece_result *result = (struct piece_result *)update->room + p->first / floats;
+    const size_t rest = (size_t)(elements % floats) * sizeof(float);
+    for (int i = update->count - 1; i > p->tensor; i--)
+        result += pieces_of(update->tensor[i].elements * (int64_t)sizeof(float));
+    cuda_phase(backend, PHASE_DIGEST);
+    launch_pieces(stream, p->gradient, p->count * (int64_t)sizeof(float), result);
+    launch_judgement(stream, p->tensor, pieces_of(p->count * (int64_t)sizeof(float)), result,
+                     judgement_of(backend, update));
+    if (p->first + p->count == elements && rest > 0 && rest <= XXH3_SHORT)
+        backend->kind->copy(backend, rest_of(update, p->tensor, update->room),
+                            p->gradient + p->count - rest / sizeof(float), rest);
+    cuda_phase(backend, PHASE_OPTIMIZER);
+    queue_update(backend, update, p);
+}
+
+static void update_finish(struct backend *backend, const struct update *update)
+{
+    queue_digests(backend, update, judge_all(backend, update, true));
 }
 
 static enum status update_collect(struct backend *backend, const struct update *update)
@@ -169,10 +230,12 @@ static enum status update_collect(struct backend *backend, const struct update *
         for (int i = update->count - 1; i >= 0 && update->digest[what]; i--) {
             struct tensor t = tensor_of(backend, update, what, i);
             t.found = next;
+            if (!t.data) t.rest = rest_of(update, i, cuda_of(backend)->results);
             next += pieces_of((int64_t)t.bytes);
             update->digest[what][i] = digest_pieces(t.bytes, find_digests, &t);
         }
     return cuda_queued("digests");
 }
 
-const struct update_kind cuda_update = {update_bytes, update_prepare, update_run, update_collect};
+const struct update_kind cuda_update = {update_bytes, update_prepare, update_run,
+                                        update_part,  update_finish,  update_collect};

@@ -84,13 +84,33 @@ static void move(const struct plan_data *a, const char *what)
     region_destroy(region);
 }
 
+/* The network with a fused update, whatever it was prepared for; parts: of linear layers in two parts. */
+static const struct network *fused(const struct network *network, bool parts, struct region *region)
+{
+    struct network *copy = network_copy(network, region);
+    const struct graph *graph = network->graph;
+    for (int i = 0; i < graph->nodes; i++) copy->binding[i].footprint.gradients = 0;
+    for (int p = 0; p < graph->parameters; p++)
+        copy->binding[graph->parameter[p].node].footprint.gradients += parameter_static_bytes(&graph->parameter[p]);
+    for (int i = 0; i < graph->nodes && parts; i++) {
+        struct footprint *f = &copy->binding[i].footprint;
+        const struct parameter *weight = &graph->parameter[graph->node[i].first_parameter];
+        if (!f->by_rows) continue;
+        const int64_t *dim = weight->definition.shape.dim;
+        f->part_elements = (size_t)((dim[0] + 1) / 2 * dim[1]);
+        f->gradients += round_up(f->part_elements * sizeof(float)) - parameter_static_bytes(weight);
+        f->split = false;
+    }
+    return copy;
+}
+
 static void judge(const struct network *network, const struct schedule *schedule, const char *what)
 {
     struct plan_data data;
     const struct plan_options options = {.lower = {judged % 3 > 0, (enum rng_mode)(judged % 4)},
                                          .state_per_parameter = judged % 3};
     struct region *region = region_create();
-    struct plan *plan = plan_build(network, schedule, &options);
+    struct plan *plan = plan_build(judged % 2 ? fused(network, judged % 4 == 3, region) : network, schedule, &options);
     plan_to_data(plan, region, &data);
     cr_assert(simulate(&data) == ST_OK, "%s: %s", what, status_message());
     alter(&data, what, alterations, ALTERATIONS, made);

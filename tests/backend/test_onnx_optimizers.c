@@ -85,7 +85,8 @@ struct trial {
     struct backend *backend;
     struct update update;
     struct update_tensor tensor[TENSORS_MOST];
-    struct digest digest[DIGESTEDS][TENSORS_MOST];
+    struct digest digest[DIGESTEDS][TENSORS_MOST], piece;
+    double squares[TENSORS_MOST];
     float *block, *host; /* parameter, gradient and states of each tensor, each at its place; then the loss */
     size_t floats, bytes;
 };
@@ -117,7 +118,9 @@ static void create(struct trial *t, const struct onnx_test *test, const struct s
                                 .settings = step->settings,
                                 .states = step->states,
                                 .count = step->tensors,
-                                .tensor = t->tensor};
+                                .tensor = t->tensor,
+                                .squares = t->squares,
+                                .piece = &t->piece};
     cr_assert(t->update.optimizer->state(&step->settings) == step->states);
     for (int i = 0; i < DIGESTEDS; i++) t->update.digest[i] = t->digest[i];
     for (int i = 0; i < step->tensors; i++) t->tensor[i].elements = given(test, step, 0, i)->elements;

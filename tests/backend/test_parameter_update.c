@@ -1,5 +1,6 @@
 /* What follows a backward, on every backend that can be opened here: norm, digests, parameters and state in every bit
- * as they are computed tensor by tensor on the host; and nothing changed where something is not finite. */
+ * as they are computed tensor by tensor on the host; and nothing changed where something is not finite. Likewise part
+ * by part, where nothing changes from the part on that is not finite. */
 #include "backend/backend.h"
 #include "numerics/sum_of_squares.h"
 #include "tests/support/device_mirror.h"
@@ -10,16 +11,26 @@
 #include <stdlib.h>
 
 static const int64_t sizes[] = {1, 60, 61, 16384, 16385, 100000, 2, 49153, 3 * 16384 - 4, 20, 16384 + 1000};
-enum { TENSORS = sizeof sizes / sizeof *sizes, FLOATS_ALIGNED = ALIGNMENT / sizeof(float), STATES_MOST = 2 };
+enum {
+    TENSORS = sizeof sizes / sizeof *sizes,
+    FLOATS_ALIGNED = ALIGNMENT / sizeof(float),
+    STATES_MOST = 2,
+    PIECES = 7
+};
 
 static const struct {
     const char *name;
     struct optimizer_settings settings;
+    int64_t part; /* of a fused update, elements; 0: it is not */
 } cases[] = {
     {"sgd", {.lr = 0.1, .weight_decay = 0.01}},
     {"sgd", {.lr = 0.1, .weight_decay = 0.01, .momentum = 0.9, .clip = 3, .decays = DECAYS_MATRICES}},
     {"adam", {.lr = 0.01, .weight_decay = 0.1, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .clip = 1e9}},
     {"adamw", {.lr = 0.01, .weight_decay = 0.1, .beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-8, .clip = 1, .decays = 1}},
+    {"sgd", {.lr = 0.1, .weight_decay = 0.01}, .part = 16384},
+    {"sgd", {.lr = 0.1, .momentum = 0.9}, .part = 2 * 16384},
+    {"adam", {.lr = 0.01, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8}, .part = 16384},
+    {"adamw", {.lr = 0.01, .weight_decay = 0.1, .beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-8}, .part = 1 << 20},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
@@ -31,8 +42,11 @@ struct place {
 struct trial {
     struct backend *backend;
     struct update update;
+    int64_t part;
+    float *scratch; /* the backend's: the gradient of a part, as long as it lives */
     struct update_tensor tensor[TENSORS];
-    struct digest digest[DIGESTEDS][TENSORS];
+    struct digest digest[DIGESTEDS][TENSORS], piece[PIECES];
+    double squares[TENSORS];
     struct place place[TENSORS];
     int64_t floats; /* of all tensors and the loss, which is the last */
     float *block;   /* the backend's */
@@ -70,7 +84,9 @@ static void create(struct trial *t, int which)
     *u = (struct update){.optimizer = optimizer_find(cases[which].name),
                          .settings = cases[which].settings,
                          .count = TENSORS,
-                         .tensor = t->tensor};
+                         .tensor = t->tensor,
+                         .squares = t->squares,
+                         .piece = t->piece};
     u->states = u->optimizer->state(&u->settings);
     for (int what = 0; what < (u->states > 0 ? DIGESTEDS : DIGESTED_STATE); what++) u->digest[what] = t->digest[what];
     t->floats = 0;
@@ -78,14 +94,16 @@ static void create(struct trial *t, int which)
         t->place[i] = (struct place){take(&t->floats, sizes[i]), take(&t->floats, sizes[i]),
                                      take(&t->floats, STATES_MOST * sizes[i])};
     t->floats += 2;
-    const size_t room = round_up((size_t)t->floats * sizeof(float));
-    t->bytes = room + room_bytes(t);
+    const size_t room = round_up((size_t)t->floats * sizeof(float)), scratch = room + round_up(room_bytes(t));
+    t->part = cases[which].part;
+    t->bytes = scratch + 100000 * sizeof(float); /* as many as a tensor has at most */
     cr_assert(t->backend->kind->reserve(t->backend, t->bytes, (void **)&t->block) == ST_OK);
     cr_assert(t->host = calloc((size_t)t->floats, sizeof(float)));
     u->room = (char *)t->block + room;
+    t->scratch = t->block + scratch / sizeof(float);
     for (int i = 0; i < TENSORS; i++)
         t->tensor[i] = (struct update_tensor){.parameter = t->block + t->place[i].parameter,
-                                              .gradient = t->block + t->place[i].gradient,
+                                              .gradient = t->part ? NULL : t->block + t->place[i].gradient,
                                               .state = u->states > 0 ? t->block + t->place[i].state : NULL,
                                               .elements = sizes[i],
                                               .numbers = i % 2};
@@ -101,6 +119,23 @@ static void destroy(struct trial *t)
 
 /* ---- on the host ---- */
 
+/* Up to the first part that is not finite. */
+static void update_parts_here(struct trial *t, uint32_t step, float loss)
+{
+    const struct update *u = &t->update;
+    for (int i = TENSORS - 1; i >= 0; i--) {
+        const struct optimizer_numbers n =
+            optimizer_numbers(u->optimizer, &u->settings, u->settings.lr, 1, step, 1 + i % 2);
+        for (int64_t at = 0; at < sizes[i]; at += t->part) {
+            const int64_t count = sizes[i] - at < t->part ? sizes[i] - at : t->part;
+            const float *gradient = t->host + t->place[i].gradient + at;
+            if (!isfinite(loss) || !isfinite(sum_of_squares(gradient, (size_t)count, 1))) return;
+            u->optimizer->update(&n, count, t->host + t->place[i].parameter + at, gradient,
+                                 u->states > 0 ? t->host + t->place[i].state + at : NULL, sizes[i], 1);
+        }
+    }
+}
+
 /* What the gradients give; updates what is on the host where it may. Returns whether. */
 static bool update_here(struct trial *t, uint32_t step, struct step_outcome *outcome)
 {
@@ -111,13 +146,15 @@ static bool update_here(struct trial *t, uint32_t step, struct step_outcome *out
         if (!isfinite(squares) && outcome->not_finite < 0) outcome->not_finite = i;
         outcome->squares += squares;
     }
+    if (t->part) update_parts_here(t, step, outcome->loss[0]);
     if (!isfinite(outcome->loss[0]) || outcome->not_finite >= 0) return false;
+    if (t->part) return true;
     const double scale = optimizer_clip(u->settings.clip, sqrt(outcome->squares));
     for (int i = 0; i < TENSORS; i++) {
         const struct optimizer_numbers n =
             optimizer_numbers(u->optimizer, &u->settings, u->settings.lr, scale, step, 1 + i % 2);
         u->optimizer->update(&n, sizes[i], t->host + t->place[i].parameter, t->host + t->place[i].gradient,
-                             u->states > 0 ? t->host + t->place[i].state : NULL, 1);
+                             u->states > 0 ? t->host + t->place[i].state : NULL, sizes[i], 1);
     }
     return true;
 }
@@ -137,11 +174,30 @@ static void check_digests(const struct trial *t, enum digested what, uint32_t st
 
 /* ---- on the backend ---- */
 
+/* A part's gradient is gone after its update. */
+static void update_parts_there(struct trial *t)
+{
+    struct backend *b = t->backend;
+    b->kind->fill(b, &b->outcome_now->not_finite, UINT32_MAX, sizeof(int32_t));
+    for (int i = TENSORS - 1; i >= 0; i--)
+        for (int64_t at = 0; at < sizes[i]; at += t->part) {
+            const int64_t count = sizes[i] - at < t->part ? sizes[i] - at : t->part;
+            const size_t bytes = (size_t)count * sizeof(float);
+            b->kind->copy(b, t->scratch, t->block + t->place[i].gradient + at, bytes);
+            b->kind->update->part(b, &t->update, &(struct update_part){i, at, count, t->scratch});
+            b->kind->fill(b, t->scratch, 0x7fa0dead, bytes);
+        }
+    b->kind->update->finish(b, &t->update);
+}
+
 static enum status body(void *self)
 {
     struct trial *t = self;
     t->backend->kind->copy(t->backend, t->backend->outcome_now->loss, t->block + t->floats - 2, 2 * sizeof(float));
-    t->backend->kind->update->run(t->backend, &t->update);
+    if (t->part)
+        update_parts_there(t);
+    else
+        t->backend->kind->update->run(t->backend, &t->update);
     return ST_OK;
 }
 

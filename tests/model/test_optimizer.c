@@ -106,7 +106,7 @@ Test(optim, each_is_its_recurrence)
             const struct optimizer_numbers numbers = optimizer_numbers(o, s, s->lr, 1, (uint32_t)t - 1, 2);
             float g[ELEMENTS];
             for (int i = 0; i < ELEMENTS; i++) take_by_hand(o->name, s, &path[i], g[i] = gradient_at(i, t), t);
-            o->update(&numbers, ELEMENTS, p, g, o->state(s) ? state : NULL, 1);
+            o->update(&numbers, ELEMENTS, p, g, o->state(s) ? state : NULL, ELEMENTS, 1);
             for (int i = 0; i < ELEMENTS; i++) {
                 const double off = fabs(p[i] - path[i].p), allowed = 2e-6 * t * (fabs(path[i].p) + s->lr);
                 cr_assert(off <= allowed, "%s %d, step %d, %d: %.9g, not %.9g", o->name, k, t, i, p[i], path[i].p);
@@ -127,9 +127,9 @@ Test(optim, sgd_takes_the_steps_worked_out_by_hand)
     const struct optimizer *sgd = optimizer_find("sgd");
     const struct optimizer_numbers numbers = optimizer_numbers(sgd, &hand, hand.lr, 1, 0, 1);
     float p = 1, v = 0, first = 0.5f, second = 0.25f;
-    sgd->update(&numbers, 1, &p, &first, &v, 2);
+    sgd->update(&numbers, 1, &p, &first, &v, 1, 2);
     cr_assert(fabs(v - 0.51) < 1e-6 && fabs(p - 0.949) < 1e-6);
-    sgd->update(&numbers, 1, &p, &second, &v, 2);
+    sgd->update(&numbers, 1, &p, &second, &v, 1, 2);
     cr_assert(fabs(v - 0.71849) < 1e-6 && fabs(p - 0.877151) < 1e-6);
 }
 
@@ -144,7 +144,7 @@ Test(optim, the_first_step_of_adam_is_as_long_as_its_rate)
             const struct optimizer *o = optimizer_find(name[i]);
             const struct optimizer_numbers numbers = optimizer_numbers(o, &s, s.lr, 1, 0, 2);
             float p = 1, state[2] = {0};
-            o->update(&numbers, 1, &p, &g, state, 1);
+            o->update(&numbers, 1, &p, &g, state, 1, 1);
             cr_assert(fabs(p - (i ? 0.85 : 0.9)) < 2e-6, "%s, g %g: %.9g", name[i], g, p);
         }
     }
@@ -175,7 +175,7 @@ Test(optim, a_scale_is_of_the_gradient)
             for (int i = 0; i < 2; i++) {
                 const struct optimizer_numbers numbers = optimizer_numbers(o, s, s->lr, i ? 0.25 : 1, t, 2);
                 const float g = gradient_at(1, (int)t) * (i ? 4 : 1);
-                o->update(&numbers, 1, &p[i], &g, o->state(s) ? state[i] : NULL, 1);
+                o->update(&numbers, 1, &p[i], &g, o->state(s) ? state[i] : NULL, 1, 1);
             }
         cr_assert(same_bits(&p[0], &p[1], sizeof *p) && same_bits(state[0], state[1], sizeof *state));
     }
@@ -193,7 +193,7 @@ Test(optim, threads_change_no_bit)
         for (uint32_t step = 0; step < 4; step++)
             for (int t = 0; t < 2; t++) {
                 const struct optimizer_numbers numbers = optimizer_numbers(o, s, s->lr, 1, step, 2);
-                o->update(&numbers, COUNT, p[t], g, o->state(s) ? state[t] : NULL, 1 + 2 * t);
+                o->update(&numbers, COUNT, p[t], g, o->state(s) ? state[t] : NULL, COUNT, 1 + 2 * t);
             }
         cr_assert(same_bits(p[0], p[1], sizeof p[0]) && same_bits(state[0], state[1], sizeof state[0]));
     }

@@ -123,9 +123,11 @@ Test(plan, vgg16_says_of_itself)
 static const struct member {
     const char *name;
     size_t offset, bytes;
-} op_members[] = {MEMBER(op, kind), MEMBER(op, node),  MEMBER(op, parts),   MEMBER(op, recompute), MEMBER(op, save),
-                  MEMBER(op, x[0]), MEMBER(op, x[1]),  MEMBER(op, y),       MEMBER(op, dx[0]),     MEMBER(op, dx[1]),
-                  MEMBER(op, dy),   MEMBER(op, saved), MEMBER(op, scratch), MEMBER(op, once),      MEMBER(op, bytes)},
+} op_members[] = {MEMBER(op, kind),    MEMBER(op, node),  MEMBER(op, parts), MEMBER(op, recompute),
+                  MEMBER(op, save),    MEMBER(op, x[0]),  MEMBER(op, x[1]),  MEMBER(op, y),
+                  MEMBER(op, dx[0]),   MEMBER(op, dx[1]), MEMBER(op, dy),    MEMBER(op, saved),
+                  MEMBER(op, scratch), MEMBER(op, once),  MEMBER(op, bytes), MEMBER(op, gradients),
+                  MEMBER(op, part)},
   buffer_members[] = {MEMBER(buffer, category), MEMBER(buffer, node),  MEMBER(buffer, bytes),
                       MEMBER(buffer, birth),    MEMBER(buffer, death), MEMBER(buffer, offset)};
 

@@ -97,7 +97,7 @@ Test(spec, missing_keys_get_their_defaults)
         "backend: {name: cpu, threads: 0, layout: auto}\nprecision: fp32\nconv: {algorithm: auto, scratch_limit: "
         "128MiB}\n"
         "relu_save: output\nrelu_after_pool: false\nrng: counter\ncommit: once\nmemory: planned\ndrop_dead: "
-        "true\npolicy: {name: "
+        "true\nupdate: separate\nupdate_part: 0\npolicy: {name: "
         "store_all}\ncosts: {name: "
         "flops}\ncheck: none\n"
         "record: {state: false, digests: true, memory_steps: [0, 1], fsync: 0}\nstate_every: 0\nresults: results\n";
@@ -120,6 +120,14 @@ Test(spec, evaluates_every_epoch_or_after_the_last_step)
         cr_expect(spec->eval_every == cases[i].every, "%s: %lld", cases[i].overrides, (long long)spec->eval_every);
         spec_destroy(spec);
     }
+}
+
+Test(spec, a_fused_update_and_its_parts_are_read)
+{
+    struct spec *spec = load_well(MINIMAL, "update=fused update_part=32MiB", false);
+    cr_expect(spec->update == UPDATE_FUSED && spec->update_part == 32u << 20);
+    cr_expect(strstr(spec->resolved, "update: fused\nupdate_part: 32MiB\n"), "%s", spec->resolved);
+    spec_destroy(spec);
 }
 
 Test(spec, every_key_is_read)

@@ -22,7 +22,8 @@ static const struct plan_data_node *node_of(const struct plan_data *a, int op) {
 /* What a backward op reads, enum reads. */
 static unsigned reads_of(const struct plan_data *a, int op)
 {
-    const unsigned *reads = node_of(a, op)->footprint.reads, parts = a->op[op].parts;
+    const struct footprint *f = &node_of(a, op)->footprint;
+    const unsigned *reads = f->reads, parts = f->part_elements ? PART_PARAMS | PART_INPUT : a->op[op].parts;
     return (parts & PART_PARAMS ? reads[PART_INDEX_PARAMS] : 0) | (parts & PART_INPUT ? reads[PART_INDEX_INPUT] : 0);
 }
 
@@ -59,7 +60,8 @@ static bool split(const struct plan_data *a, int op)
 }
 static bool input_alone(const struct plan_data *a, int op)
 {
-    return backward(a, op) && !node_of(a, op)->footprint.split && a->op[op].parts == PART_INPUT;
+    const struct footprint *f = &node_of(a, op)->footprint;
+    return backward(a, op) && !f->split && !f->part_elements && a->op[op].parts == PART_INPUT;
 }
 
 /* One that sets member to value in an op that fits; op is its number. */
@@ -120,7 +122,8 @@ static bool sum_with_nothing(struct plan_data *a, struct source *s)
 /* Whether the op uses a buffer. */
 static bool uses(const struct op *op, int id)
 {
-    const int operand[] = {op->x[0], op->x[1], op->y, op->dx[0], op->dx[1], op->dy, op->saved, op->scratch, op->once};
+    const int operand[] = {op->x[0], op->x[1],  op->y,       op->dx[0], op->dx[1],
+                           op->dy,   op->saved, op->scratch, op->once,  op->gradients};
     for (size_t i = 0; i < sizeof operand / sizeof *operand; i++)
         if (operand[i] == id) return true;
     return false;

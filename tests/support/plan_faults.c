@@ -100,7 +100,8 @@ static bool backwards_exchanged(struct plan_data *a, struct source *s)
 static bool operand_another(struct plan_data *a, struct source *s)
 {
     struct op *op = any_op(a, s);
-    int *const operand[] = {&op->x[0], &op->y, &op->dx[0], &op->dy, &op->saved, &op->scratch, &op->once};
+    int *const operand[] = {&op->x[0],  &op->y,       &op->dx[0], &op->dy,
+                            &op->saved, &op->scratch, &op->once,  &op->gradients};
     int *one = operand[draw_below(s, sizeof operand / sizeof *operand)];
     if (*one < 0 || a->buffers < 2) return false;
     *one = (*one + 1 + (int)draw_below(s, (uint32_t)a->buffers - 1)) % a->buffers;
@@ -110,7 +111,8 @@ static bool operand_another(struct plan_data *a, struct source *s)
 static bool operand_none(struct plan_data *a, struct source *s)
 {
     struct op *op = any_op(a, s);
-    int *const operand[] = {&op->x[0], &op->y, &op->dx[0], &op->dy, &op->saved, &op->scratch, &op->once};
+    int *const operand[] = {&op->x[0],  &op->y,       &op->dx[0], &op->dy,
+                            &op->saved, &op->scratch, &op->once,  &op->gradients};
     int *one = operand[draw_below(s, sizeof operand / sizeof *operand)];
     if (*one == BUFFER_NONE) return false;
     *one = BUFFER_NONE;
@@ -123,7 +125,7 @@ static bool operand_more(struct plan_data *a, struct source *s)
     int at = (int)draw_below(s, (uint32_t)a->ops);
     struct op *op = &a->op[at];
     int *const operand[] = {&op->x[0],  &op->x[1], &op->y,       &op->dx[0], &op->dx[1],
-                            &op->saved, &op->dy,   &op->scratch, &op->once};
+                            &op->saved, &op->dy,   &op->scratch, &op->once,  &op->gradients};
     enum { OPERANDS = sizeof operand / sizeof *operand };
     int *one = operand[draw_below(s, OPERANDS)];
     for (int id = 0; *one == BUFFER_NONE && id < a->buffers; id++) {
@@ -186,7 +188,7 @@ static void forget(struct plan_data *a, int id)
     for (int i = 0; i < a->ops; i++) {
         struct op *op = &a->op[i];
         int *const operand[] = {&op->x[0], &op->x[1],  &op->y,       &op->dx[0], &op->dx[1],
-                                &op->dy,   &op->saved, &op->scratch, &op->once};
+                                &op->dy,   &op->saved, &op->scratch, &op->once,  &op->gradients};
         for (size_t o = 0; o < sizeof operand / sizeof *operand; o++)
             if (*operand[o] == last) *operand[o] = id;
     }
@@ -357,6 +359,53 @@ static bool gradient_of_fewer_bytes(struct plan_data *a, struct source *s)
     return op;
 }
 
+/* ---- of fused updates ---- */
+
+/* An update right before the last op that reads the parameters. */
+static bool update_sooner(struct plan_data *a, struct source *s)
+{
+    struct op *op = op_of_kind(a, s, OP_UPDATE);
+    if (!op || op == a->op || op[-1].node != op->node) return false;
+    if (op[-1].kind == OP_BACKWARD && op[-1].gradients >= 0) return false; /* it would have no gradient yet */
+    const struct op kept = op[-1];
+    struct buffer *gradients = &a->buffer[op->gradients];
+    op[-1] = *op;
+    *op = kept;
+    gradients->death--;
+    return true;
+}
+
+static bool part_another(struct plan_data *a, struct source *s)
+{
+    struct op *op = any_op(a, s);
+    op->part += 1 + (int)draw_below(s, 3);
+    return true;
+}
+
+static bool gradients_larger(struct plan_data *a, struct source *s)
+{
+    struct plan_data_node *n = &a->node[op_of_kind(a, s, OP_BACKWARD)->node];
+    if (!n->footprint.gradients) return false;
+    n->footprint.gradients += 256;
+    return true;
+}
+
+static bool gradients_static(struct plan_data *a, struct source *s)
+{
+    struct plan_data_node *n = &a->node[op_of_kind(a, s, OP_BACKWARD)->node];
+    if (!n->footprint.gradients) return false;
+    n->footprint.gradients = 0;
+    return true;
+}
+
+static bool in_parts(struct plan_data *a, struct source *s)
+{
+    struct plan_data_node *n = &a->node[op_of_kind(a, s, OP_BACKWARD)->node];
+    if (!n->footprint.gradients) return false;
+    n->footprint.part_elements = 1;
+    return true;
+}
+
 /* What only ops of another kind have. */
 static bool more_than_it_has(struct plan_data *a, struct source *s)
 {
@@ -433,11 +482,11 @@ const struct alteration alterations[ALTERATIONS] = {
     {"another node", node_another, "expected "},
     {"no node", node_nowhere, "node is"},
     {"another kind", kind_another, "expected "},
-    {"no kind", kind_unknown, "kind is 77; expected 0..3"},
+    {"no kind", kind_unknown, "kind is 77; expected 0..4"},
     {"other parts", parts_another, "expected "},
     {"the flag of a recomputation", recompute_flag, "recompute is "},
     {"the flag of saving", save_flag, "sav"},
-    {"no category", category_unknown, "category is 4; expected 0..3"},
+    {"no category", category_unknown, "category is 5; expected 0..4"},
     {"another category", category_another, "is described as "},
     {"a buffer of another node", buffer_of_another, "is described as "},
     {"live bytes of an op", live_another, "bytes; expected"},
@@ -456,10 +505,15 @@ const struct alteration alterations[ALTERATIONS] = {
     {"a gradient that no op needs", gradient_unwanted, "wants_gradient"},
     {"a backward that reads more", reads_more, "expected "},
     {"a parameter of no node", parameter_nowhere, "parameter "},
-    {"a larger parameter", parameter_larger, "memory of parameters"},
+    {"a larger parameter", parameter_larger, "expected "},
     {"a gradient of no bytes", gradient_of_no_bytes, "expected those of a gradient"},
     {"a gradient of fewer bytes", gradient_of_fewer_bytes, "expected "},
     {"what an op of its kind has not", more_than_it_has, "expected 0 except of "},
+    {"an update sooner", update_sooner, NULL},
+    {"another part", part_another, "expected "},
+    {"larger gradients of parameters", gradients_larger, "expected "},
+    {"static gradients of parameters", gradients_static, "expected "},
+    {"an update in parts", in_parts, "expected "},
     {"a dead recomputation", dead_recompute, "is a dead recomputation"},
     {"no granularity", granularity_none, "granularity is 0"},
     {"no ops", no_ops, "expected some"},

@@ -12,7 +12,7 @@ struct alteration {
     const char *says; /* in the message of who notices; NULL: any of several things */
 };
 
-enum { ALTERATIONS = 54 };
+enum { ALTERATIONS = 59 };
 extern const struct alteration alterations[ALTERATIONS];
 
 /* aimed.c: one a check that ops do what they must; of an data with room for a buffer more. */

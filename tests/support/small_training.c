@@ -104,6 +104,7 @@ void run_plan(const struct trial *t, struct plan *plan, struct trace *trace)
         trace->steps++;
         check_allocations(t, step, allocations() - before);
         trace->loss[step] = result.loss;
+        trace->norm[step] = result.gradient_norm;
         trace->gradients[step] = result.gradients;
         trace->parameters[step] = result.parameters;
         trace->state[step] = result.state;
@@ -127,8 +128,9 @@ int first_difference(const struct trace *a, const struct trace *b, int steps)
 {
     for (int i = 0; i < steps; i++)
         if (i >= a->steps || i >= b->steps || memcmp(&a->loss[i], &b->loss[i], sizeof(float)) ||
-            !digest_equal(a->gradients[i], b->gradients[i]) || !digest_equal(a->parameters[i], b->parameters[i]) ||
-            !digest_equal(a->state[i], b->state[i]) || !digest_equal(a->running[i], b->running[i]))
+            memcmp(&a->norm[i], &b->norm[i], sizeof(double)) || !digest_equal(a->gradients[i], b->gradients[i]) ||
+            !digest_equal(a->parameters[i], b->parameters[i]) || !digest_equal(a->state[i], b->state[i]) ||
+            !digest_equal(a->running[i], b->running[i]))
             return i;
     return -1;
 }

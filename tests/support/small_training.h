@@ -41,6 +41,7 @@ struct trace {
     int steps, recomputations;
     char failure[512];
     float loss[STEPS_MAX];
+    double norm[STEPS_MAX];
     struct digest gradients[STEPS_MAX], parameters[STEPS_MAX], state[STEPS_MAX], running[STEPS_MAX];
 };
 

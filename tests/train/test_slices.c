@@ -81,6 +81,8 @@ static void compare_on(const char *backend)
                 snprintf(what, sizeof what, "%s on %s, %d slices, whole 1 in %u", net.name, backend, (int)slices,
                          whole);
                 sliced_graph(graph, slices, whole ? whole + 1 : 0, &source);
+                graph->fused_update = draw_below(&source, 2);
+                graph->update_part = draw_below(&source, 2) ? 1 << 12 : 0;
                 struct bench bench = set_up_graph(&net, backend, graph);
                 compare_all(&bench, &source, &counts, what);
                 tear_down(&bench);

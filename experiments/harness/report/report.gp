@@ -9,6 +9,8 @@ set grid lc rgb '#d0d4d8'
 
 ## memory
 # $live: an index a run; ops, then the tops of the stacked categories. $phases: from, to, colour. A strip on top.
+names = "activations saved 'activation gradients' scratch 'parameter gradients'"
+shades = '#0072b2 #56b4e9 #e69f00 #999999 #009e73'
 set multiplot layout 1,runs margins 0.09, 0.77, 0.19, 0.89 spacing 0.06
 set label sprintf('plan%s %s', runs > 1 ? 's' : '', hashes) at screen 0.995, 0.03 right font ',9' tc rgb '#8b949e'
 set xrange [0:ops]
@@ -19,10 +21,8 @@ do for [i = 1:runs] {
     if (i == runs) { set key at screen 0.79, 0.85 left top Left reverse samplen 1 } else { unset key }
     set title title[i] offset 0, -0.4
     set arrow 1 from graph 0, first peak[i] to graph 1, first peak[i] nohead dt 2 lc rgb '#333333'
-    plot $live index i - 1 using 1:5 with filledcurves x1 lc rgb '#999999' title 'scratch', \
-         '' index i - 1 using 1:4 with filledcurves x1 lc rgb '#e69f00' title 'activation gradients', \
-         '' index i - 1 using 1:3 with filledcurves x1 lc rgb '#56b4e9' title 'saved', \
-         '' index i - 1 using 1:2 with filledcurves x1 lc rgb '#0072b2' title 'activations', \
+    plot for [c = categories:1:-1] $live index i - 1 using 1:c + 1 with filledcurves x1 \
+             lc rgb word(shades, c) title word(names, c), \
          $phases index i - 1 using 1:(most * 1.1):1:2:(most * 1.08):(most * 1.12):3 with boxxyerror fs solid noborder \
              lc rgb variable notitle, \
          keyentry with boxes fs solid lc rgb '#d5d9dd' title 'forward', \

@@ -132,7 +132,7 @@ function byteAxis(most, title) {
 
 /* ---- live memory ---- */
 
-const colours = ["activations", "saved", "gradients", "scratch"], phases = ["forward", "recompute", "backward"];
+const colours = ["activations", "saved", "gradients", "scratch", "parameters"], phases = ["forward", "recompute", "backward"];
 const sum = values => values.reduce((a, b) => a + b, 0);
 const totals = plan => plan.ops.phase.map((_, op) => sum(plan.categories.map(name => plan.ops.live_bytes[name][op])));
 const planOf = run => run.plan === null ? null : data.plans[run.plan];
@@ -247,7 +247,7 @@ function memory(into, runs) {
   const most = Math.max(...lives.map(live => live.reduce((a, b) => Math.max(a, b), 0)));
   const limits = {ops: Math.max(...lives.map(live => live.length)), bytes: most, fixed: Math.max(...fixed), unit: byteAxis(most, "live memory")};
   into.append(make("label", {}, check, " with static memory (parameters, their gradients, optimizer and running state, batch)"),
-              key([...planOf(shown[0]).categories.map((name, c) => [name, colours[c]]), ["static", "static"],
+              key([...shown.map(run => planOf(run).categories).reduce((a, b) => b.length > a.length ? b : a).map((name, c) => [name, colours[c]]), ["static", "static"],
                    ...(shown.length > 1 ? [["all of the other run", "other", true]] : [])]),
               key(phases.map(name => [name, name]), "strip above the plot:"), box);
   shown.forEach((run, i) => memoryChart(box, `memory-${i}`, run, shown[1 - i], limits, () => check.checked));

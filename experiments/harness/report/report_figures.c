@@ -88,8 +88,9 @@ static double write_live(struct drawing *d, const json_t *plan)
     for (size_t i = 0; i < 2 * ops; i++) {
         double sum = 0;
         fprintf(d->gnuplot, "%zu", (i + 1) / 2);
-        for (size_t c = 0; c < json_array_size(names); c++) {
-            sum += at(get(live, json_string_value(json_array_get(names, c))), i / 2) / d->unit;
+        for (size_t c = 0; c < CATEGORIES; c++) {
+            const char *name = json_string_value(json_array_get(names, c)); /* NULL: the plan has none of the last */
+            sum += name ? at(get(live, name), i / 2) / d->unit : 0;
             fprintf(d->gnuplot, " %.9g", sum);
         }
         fprintf(d->gnuplot, "\n");
@@ -116,13 +117,15 @@ static enum status draw_memory(struct drawing *d, const char *name, const int *r
     const json_t *plan[2], *figures[2];
     const char *hashes = "";
     double most = 0;
-    size_t ops = 0;
+    size_t ops = 0, categories = 0;
     int count = 0;
     for (int i = 0; i < runs; i++) {
         const json_t *one = run_at(d, run[i]), *index = get(one, "plan");
         if (!json_is_integer(index)) continue;
         figures[count] = get(one, "/plan");
         plan[count] = json_array_get(get(d->tree, "plans"), (size_t)json_integer_value(index));
+        if (json_array_size(get(plan[count], "categories")) > categories)
+            categories = json_array_size(get(plan[count], "categories"));
         hashes = region_text(d->region, "%s %.16s", hashes, figure_string(plan[count], "hash"));
         const size_t own = json_array_size(get(get(plan[count++], "ops"), "phase"));
         ops = own > ops ? own : ops;
@@ -132,8 +135,9 @@ static enum status draw_memory(struct drawing *d, const char *name, const int *r
     for (int i = 0; i < count; i++, fprintf(d->gnuplot, "\n\n")) most = fmax(most, write_live(d, plan[i]));
     fprintf(d->gnuplot, "END\n$phases << END\n");
     for (int i = 0; i < count; i++, fprintf(d->gnuplot, "\n\n")) write_phases(d, plan[i]);
-    fprintf(d->gnuplot, "END\nruns = %d\nops = %zu\nmost = %.9g\nhashes = %s\narray title[2]\narray peak[2]\n", count,
-            ops, most, quoted(hashes, d->region));
+    fprintf(d->gnuplot,
+            "END\nruns = %d\nops = %zu\ncategories = %zu\nmost = %.9g\nhashes = %s\narray title[2]\narray peak[2]\n",
+            count, ops, categories, most, quoted(hashes, d->region));
     for (int i = 0; i < count; i++) {
         const double peak = figure_number(figures[i], "live_peak_bytes");
         char bytes[UNIT_TEXT];

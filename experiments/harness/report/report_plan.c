@@ -36,6 +36,14 @@ static json_t *live_of(const struct plan_data *a, enum category category, struct
     return bytes;
 }
 
+/* Without fused updates there are no gradients of parameters in the arena, the last category. */
+static int categories_of(const struct plan_data *a)
+{
+    for (int i = 0; i < a->nodes; i++)
+        if (a->node[i].footprint.gradients) return CATEGORIES;
+    return CATEGORY_PARAMETER_GRADIENT;
+}
+
 static enum status add_live(const struct plan_data *a, const char *path, struct region *region, json_t *ops)
 {
     json_t *live = json_object();
@@ -45,7 +53,8 @@ static enum status add_live(const struct plan_data *a, const char *path, struct 
     NEW(region, one, (size_t)a->ops + 1);
     NEW(region, sum, (size_t)a->ops);
     PUT(ops, "live_bytes", live);
-    for (int c = 0; c < CATEGORIES; c++) PUT(live, category_names[c], live_of(a, (enum category)c, own, one, sum));
+    for (int c = 0; c < categories_of(a); c++)
+        PUT(live, category_names[c], live_of(a, (enum category)c, own, one, sum));
     for (int i = 0; i < a->ops; i++)
         if (sum[i] != a->live[i])
             return fail(ST_SPEC, "%s: op %d has %zu bytes live; expected %zu, the sum of its buffers", path, i,
@@ -192,7 +201,7 @@ static enum status add_plan(struct result *r, const struct plan_data *a, json_t 
     json_t *ops = json_object();
     PUT(plan, "hash", a->hash);
     PUT(plan, "schedule", a->schedule);
-    PUT(plan, "categories", names(category_names, CATEGORIES));
+    PUT(plan, "categories", names(category_names, categories_of(a)));
     PUT(plan, "static_bytes", static_figures(a));
     PUT(plan, "ops", ops);
     add_ops(a, ops);

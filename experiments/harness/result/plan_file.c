@@ -126,6 +126,7 @@ static enum status check_model(struct taking *t)
                     t->ours.parameter, t->ours.parameters, sizeof *t->ours.parameter));
     TRY(check_table(t, "state", record_parameter_columns, t->theirs.state, t->theirs.states, t->ours.state,
                     t->ours.states, sizeof *t->ours.state));
+    TRY(check_nodes(t, record_fused_node_columns));
     return check_nodes(t, record_model_columns);
 }
 
@@ -134,6 +135,7 @@ static enum status check_plan(struct taking *t, struct plan *plan)
 {
     const struct plan_data *a = &t->theirs, *b = &t->ours;
     TRY(check_table(t, "op", record_op_columns, a->op, a->ops, b->op, b->ops, sizeof *a->op));
+    TRY(check_table(t, "op", record_fused_op_columns, a->op, a->ops, b->op, b->ops, sizeof *a->op));
     if (a->buffers == b->buffers) plan_move(plan, a->buffer);
     return check_table(t, "buffer", record_buffer_columns, a->buffer, a->buffers, b->buffer, b->buffers,
                        sizeof *a->buffer);

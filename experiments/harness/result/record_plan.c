@@ -16,7 +16,7 @@
 #define BOUND(member)     offsetof(struct record_bounds, member)
 
 const struct field record_op_columns[] = {
-    {"kind", NUMBER_U32, 1, OP(kind), NULL, "0 forward, 1 backward, 2 copy, 3 accumulate"},
+    {"kind", NUMBER_U32, 1, OP(kind), NULL, "0 forward, 1 backward, 2 copy, 3 accumulate, 4 update"},
     {"node", NUMBER_I32, 1, OP(node), NULL, "row of /plan/nodes"},
     {"slice", NUMBER_I32, 1, OP(slice), NULL, "of the batch, from 0; -1: the whole batch"},
     {"parts", NUMBER_U32, 1, OP(parts), NULL, "of a backward: 1 parameters, 2 input, 3 both"},
@@ -34,11 +34,19 @@ const struct field record_op_columns[] = {
     {0},
 };
 
+const struct field record_fused_op_columns[] = {
+    {"gradients", NUMBER_I32, 1, OP(gradients), NULL,
+     "of a fused update: buffer of the node's parameters' gradients; -1 none"},
+    {"part", NUMBER_I32, 1, OP(part), NULL, "of those gradients, from 1; 0 all"},
+    {0},
+};
+
 static const struct field live_columns[] = {
     {"live", NUMBER_U64, 1, 0, "byte", "predicted live bytes of the arena while the op runs"}, {0}};
 
 const struct field record_buffer_columns[] = {
-    {"category", NUMBER_U32, 1, BUFFER(category), NULL, "0 activation, 1 saved, 2 gradient, 3 scratch"},
+    {"category", NUMBER_U32, 1, BUFFER(category), NULL,
+     "0 activation, 1 saved, 2 gradient, 3 scratch, 4 gradients of parameters"},
     {"node", NUMBER_I32, 1, BUFFER(node), NULL,
      "row of /plan/nodes that it belongs to; of a gradient: that writes its value"},
     {"slice", NUMBER_I32, 1, BUFFER(slice), NULL, "of the batch, that it holds; -1: the whole batch"},
@@ -77,6 +85,14 @@ const struct field record_node_columns[] = {
     {"dx_over_dy", NUMBER_U8, 1, FOOTPRINT(dx_over_dy), NULL, "1: dx may be written over dy"},
     {"writes_dy", NUMBER_U8, 1, FOOTPRINT(writes_dy), NULL, "1: the first part of its backward writes in place on dy"},
     {"passes_gradient", NUMBER_U8, 1, FOOTPRINT(passes_gradient), NULL, "1: dx is dy, there is no op for the input"},
+    {0},
+};
+
+const struct field record_fused_node_columns[] = {
+    {"parameter_gradient_bytes", NUMBER_U64, 1, FOOTPRINT(gradients), "byte",
+     "of a fused update: of its parameters' gradients, or the largest part; 0: they are static"},
+    {"part_elements", NUMBER_U64, 1, FOOTPRINT(part_elements), NULL,
+     "of its first parameter, in a part of a fused update; 0: all"},
     {0},
 };
 
@@ -153,14 +169,16 @@ const struct field record_budget_columns[] = {
     {0},
 };
 
-/* The tables of struct plan_data. count, rows: its members. */
+/* The tables of struct plan_data. count, rows: its members; added: to the schema by 5.1, files of 5.0 lack it. */
 static const struct plan_table {
     const char *group, *scale;
     const struct field *columns;
     size_t count, rows, stride;
+    bool added;
 } tables[] = {
     {"/plan/nodes", "node", record_model_columns, DATA(nodes), DATA(node), sizeof(struct plan_data_node)},
     {"/plan/nodes", "node", record_node_columns, DATA(nodes), DATA(node), sizeof(struct plan_data_node)},
+    {"/plan/nodes", "node", record_fused_node_columns, DATA(nodes), DATA(node), sizeof(struct plan_data_node), true},
     {"/plan/nodes", "node", cost_columns, DATA(nodes), DATA(node), sizeof(struct plan_data_node)},
     {"/plan/nodes", "node", record_name_columns, DATA(nodes), DATA(node), sizeof(struct plan_data_node)},
     {"/plan/nodes", "node", remark_columns, DATA(nodes), DATA(node), sizeof(struct plan_data_node)},
@@ -169,6 +187,7 @@ static const struct plan_table {
     {"/plan/running_states", "running_state", record_parameter_columns, DATA(states), DATA(state),
      sizeof(struct plan_data_parameter)},
     {"/plan/ops", "op", record_op_columns, DATA(ops), DATA(op), sizeof(struct op)},
+    {"/plan/ops", "op", record_fused_op_columns, DATA(ops), DATA(op), sizeof(struct op), true},
     {"/plan/ops", "op", live_columns, DATA(ops), DATA(live), sizeof(size_t)},
     {"/plan/buffers", "buffer", record_buffer_columns, DATA(buffers), DATA(buffer), sizeof(struct buffer)},
 };
@@ -302,6 +321,9 @@ static int rows_of(struct h5 *h5, const struct plan_table *table)
     return h5->broken ? 0 : (int)rows;
 }
 
+/* Whether the file has the columns and the category of fused updates. */
+static bool has_fused(struct h5 *h5) { return h5_exists(h5, "/plan/ops/gradients"); }
+
 static void read_figures(struct h5 *h5, struct plan_data *a, struct region *region)
 {
     for (int i = 0; i < COUNTS; i++)
@@ -310,9 +332,10 @@ static void read_figures(struct h5 *h5, struct plan_data *a, struct region *regi
         h5_read_value(h5, "/plan", plan_data_real_names[i], NUMBER_F64, false, &a->real[i], NULL);
     for (int i = 0; i < SETTINGS; i++) table_read_attributes(h5, "/plan", settings[i], a, region);
     a->schedule = h5_read_text(h5, "/plan/schedule", region);
-    if (!h5->broken && h5_rows(h5, "/memory/predicted") != MEMORY_CATEGORIES)
+    const int categories = MEMORY_CATEGORIES - !has_fused(h5);
+    if (!h5->broken && h5_rows(h5, "/memory/predicted") != (uint64_t)categories)
         h5_refuse(h5, "/memory/predicted", "has a different number of rows than there are categories");
-    h5_read_rows(h5, "/memory/predicted", NUMBER_U64, 1, 0, MEMORY_CATEGORIES, a->memory);
+    h5_read_rows(h5, "/memory/predicted", NUMBER_U64, 1, 0, (uint64_t)categories, a->memory);
 }
 
 enum status record_plan_read(struct h5 *h5, struct region *region, struct plan_data *data)
@@ -327,7 +350,9 @@ enum status record_plan_read(struct h5 *h5, struct region *region, struct plan_d
         memcpy(&rows, (char *)data + t->rows, sizeof rows);
         if (!rows) rows = region_array(region, count, t->stride);
         memcpy((char *)data + t->rows, &rows, sizeof rows);
+        if (t->added && !has_fused(h5)) continue;
         table_read(h5, t->group, t->columns, count, rows, t->stride, region);
     }
+    for (int i = 0; i < data->ops && !has_fused(h5); i++) data->op[i].gradients = BUFFER_NONE;
     return h5_status(h5);
 }

@@ -31,6 +31,9 @@ struct expectation {
 enum costs_kind { COSTS_FLOPS, COSTS_MEASURED };
 extern const char *const costs_names[], *const spec_memory_names[]; /* the latter by enum memory_mode */
 
+/* When parameters are updated: after the backward, or each as soon as its gradient is complete. */
+enum update_when { UPDATE_SEPARATE, UPDATE_FUSED };
+
 /* How a parameter that is not in the file of initial values is handled. */
 enum init_missing { INIT_MISSING_ERROR, INIT_MISSING_INIT };
 
@@ -79,6 +82,8 @@ struct spec {
     const char *plan;                /* result file whose plan is used instead of the policy's, NULL: none */
     const struct policy *policy;
     struct policy_settings policy_settings;
+    int update;             /* enum update_when */
+    uint64_t update_part;   /* of a fused update, bytes: larger gradients are computed in parts; 0: none is */
     int costs;              /* enum costs_kind */
     const char *costs_file; /* of measured times */
     int init;               /* enum init: the default of every layer */

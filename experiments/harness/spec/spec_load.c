@@ -20,7 +20,7 @@ struct loader {
 /* ---- the baseline ---- */
 
 static const char *const own_keys[] = {"backend",   "check",           "conv", "drop_dead", "memory", "record",
-                                       "relu_save", "relu_after_pool", "rng",  NULL};
+                                       "relu_save", "relu_after_pool", "rng",  "update",    NULL};
 
 const struct wrong_value spec_wrong_values[] = {{"rng", "unsafe", "stash"}, {"commit", "every", "once"}, {.key = NULL}};
 

@@ -200,6 +200,24 @@ static void check_costs(struct yaml_reader *r, const struct yaml_tree *root, con
         yaml_read_error(r, costs, "costs", "file", "missing; expected a file written by rematch bench --costs");
 }
 
+/* A fused update moves parameters before the last gradient is known, and its gradients do not outlive it. */
+static void check_update(struct yaml_reader *r, const struct yaml_tree *root, const struct spec *spec)
+{
+    const struct yaml_tree *clip = yaml_tree_get(yaml_tree_get(root, "optimizer"), "clip");
+    const struct yaml_tree *state = yaml_tree_get(yaml_tree_get(root, "record"), "state");
+    const struct yaml_tree *part = yaml_tree_get(root, "update_part");
+    const bool fused = spec->update == UPDATE_FUSED;
+    if (!fused && part && spec->update_part) yaml_read_error(r, part, NULL, "update_part", "requires update: fused");
+    if (fused && clip && spec->optimizer_settings.clip > 0)
+        yaml_read_error(
+            r, clip, "optimizer", "clip",
+            "with update: fused, parameters are updated before the norm of all gradients is known; expected "
+            "0, or update: separate");
+    if (fused && state && spec->record_state)
+        yaml_read_error(r, state, "record", "state",
+                        "with update: fused, no gradient outlives its update; expected false, or update: separate");
+}
+
 /* keep_saved: true is the default, which every resolved spec contains. */
 static void check_schedule(struct yaml_reader *r, const struct yaml_tree *root)
 {
@@ -265,6 +283,7 @@ void spec_read(struct spec_reader *reader, const struct yaml_tree *root, struct 
     check_fault(r, root, spec);
     check_costs(r, root, spec);
     check_schedule(r, root);
+    check_update(r, root, spec);
     check_evaluation(r, root, spec);
     check_backend(r, root, spec);
 }

@@ -11,6 +11,7 @@ static const char *const whole_names[] = {"few_rows", "none", NULL};
 static const char *const commit_names[] = {"once", "every", NULL};
 static const char *const rng_names[] = {"counter", "stash", "mask", "unsafe", NULL};
 const char *const spec_memory_names[] = {"planned", "dynamic", "poison", NULL};
+static const char *const update_names[] = {"separate", "fused", NULL};
 static const char *const check_names[] = {"none", "recompute", NULL};
 const char *const layout_names[] = {"auto", "channels_last", "blocked", "channels_first", NULL};
 const char *const precision_names[] = {"fp32", "tf32", NULL};
@@ -55,6 +56,10 @@ const struct setting spec_keys[] = {
      "precision of the operands of products and convolutions"},
     {"memory", SETTING_CHOICE, MEMBER(memory), 0, 0, "planned", spec_memory_names, "how buffers are allocated"},
     {"drop_dead", SETTING_BOOL, MEMBER(drop_dead), 0, 0, "true", NULL, "leave out recomputations that no op reads"},
+    {"update", SETTING_CHOICE, MEMBER(update), 0, 0, "separate", update_names,
+     "fused: parameters are updated during the backward, and their gradients need no static memory"},
+    {"update_part", SETTING_BYTES, MEMBER(update_part), 0, 0x1p58, "0", NULL,
+     "fused: larger gradients of linear layers are computed and applied in parts of rows; 0: none is"},
     {"plan", SETTING_PATH, MEMBER(plan), 0, 0, "", NULL,
      "a plan or result file whose plan is used instead of planning"},
     {"check", SETTING_CHOICE, MEMBER(check), 0, 0, "none", check_names,
@@ -210,13 +215,43 @@ const struct section spec_sections[] = {
     {.key = NULL},
 };
 
-const char *const spec_order[] = {"rematch",   "name",        "title",        "model",           "data",
-                                  "batch",     "slices",      "whole_layers", "steps",           "epochs",
-                                  "seed",      "loss",        "optimizer",    "lr_schedule",     "backend",
-                                  "precision", "conv",        "relu_save",    "relu_after_pool", "rng",
-                                  "commit",    "memory",      "drop_dead",    "policy",          "plan",
-                                  "costs",     "check",       "fault",        "record",          "eval",
-                                  "baseline",  "state_every", "expect",       "sweep",           "results",
+const char *const spec_order[] = {"rematch",
+                                  "name",
+                                  "title",
+                                  "model",
+                                  "data",
+                                  "batch",
+                                  "slices",
+                                  "whole_layers",
+                                  "steps",
+                                  "epochs",
+                                  "seed",
+                                  "loss",
+                                  "optimizer",
+                                  "lr_schedule",
+                                  "backend",
+                                  "precision",
+                                  "conv",
+                                  "relu_save",
+                                  "relu_after_pool",
+                                  "rng",
+                                  "commit",
+                                  "memory",
+                                  "drop_dead",
+                                  "update",
+                                  "update_part",
+                                  "policy",
+                                  "plan",
+                                  "costs",
+                                  "check",
+                                  "fault",
+                                  "record",
+                                  "eval",
+                                  "baseline",
+                                  "state_every",
+                                  "expect",
+                                  "sweep",
+                                  "results",
                                   NULL};
 
 /* ---- which figures a key changes ---- */
@@ -231,12 +266,12 @@ enum {
 /* A key changes the figures of its row, as do the keys below it; a key without a row changes every figure. */
 static const struct {
     unsigned figures;
-    const char *keys[8];
+    const char *keys[9];
 } effects[] = {
     {0, {"rematch", "name", "title", "results", "expect", "sweep", "state_every"}},
     {0, {"backend.threads"}}, /* the default depends on the machine */
     {LEARNING, {"data.samples", "steps", "epochs", "seed", "optimizer.lr", "lr_schedule"}},
-    {PLAN, {"relu_save", "relu_after_pool", "drop_dead", "policy", "plan", "costs", "baseline"}},
+    {PLAN, {"relu_save", "relu_after_pool", "drop_dead", "update", "policy", "plan", "costs", "baseline"}},
     {TIME, {"memory", "check", "record"}},
     {1 << EXPECT_PEAK_RATIO | 1 << EXPECT_ACCURACY, {"eval"}}, /* it may need the larger arena */
 };
