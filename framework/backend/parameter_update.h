@@ -39,7 +39,7 @@ struct update {
 struct update_part {
     int tensor;
     int64_t first, count;
-    const float *gradient;
+    float *gradient;
 };
 
 struct backend;

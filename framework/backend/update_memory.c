@@ -17,6 +17,19 @@ size_t update_cut(const struct graph *graph, bool fused, int states, char *block
     return (blocks + (size_t)states) * all;
 }
 
+struct update_part update_part_of(const struct network *network, int node, int part, float *gradients, int k)
+{
+    const int first = network->graph->node[node].first_parameter;
+    const struct parameter *p = &network->graph->parameter[first];
+    const int64_t each = (int64_t)network->binding[node].footprint.part_elements,
+                  before = part > 1 ? (part - 1) * each : 0;
+    const int64_t left = p->elements - before, count = each && each < left ? each : left;
+    if (k == 0) return (struct update_part){first, before, count, gradients};
+    size_t at = each ? (size_t)each * sizeof *gradients : parameter_static_bytes(p);
+    for (int i = 1; i < k; i++) at += parameter_static_bytes(&p[i]);
+    return (struct update_part){first + k, 0, part > 1 ? 0 : p[k].elements, gradients + at / sizeof *gradients};
+}
+
 enum status update_open(struct update *update, struct backend *backend, struct region *region)
 {
     const struct update_kind *kind = backend->kind->update;

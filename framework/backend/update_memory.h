@@ -2,11 +2,15 @@
 #ifndef REMATCH_BACKEND_UPDATE_MEMORY_H
 #define REMATCH_BACKEND_UPDATE_MEMORY_H
 
-#include "backend/backend.h"
+#include "backend/network.h"
 
 /* Cuts graph's parameters, then their gradients (not of a fused update), then states copies of each as its state from
  * block, and returns the bytes of all of them. */
 size_t update_cut(const struct graph *graph, bool fused, int states, char *block, struct update_tensor *tensor);
+
+/* Of node's k-th parameter, what a part of a fused update (from 1; 0: all) covers, where gradients are those of the
+ * node's parameters, one after the other: of the first a part's elements, of the others all, in the first part. */
+struct update_part update_part_of(const struct network *network, int node, int part, float *gradients, int k);
 
 /* Allocates the digests of an update that is complete otherwise, and prepares the backend for it. */
 enum status update_open(struct update *update, struct backend *backend, struct region *region);

@@ -255,34 +255,20 @@ static struct draw draw_for(struct executor *e, const struct op *op)
     return draw;
 }
 
-/* What an op's gradients are of its node's k-th parameter: one after the other, of the first a part's elements, of the
- * others all in the first part. */
-static struct update_part part_of(const struct executor *e, const struct op *op, int k)
-{
-    const struct node *node = &e->plan->network->graph->node[op->node];
-    const struct parameter *p = &e->plan->network->graph->parameter[node->first_parameter];
-    const int64_t each = (int64_t)e->plan->network->binding[op->node].footprint.part_elements;
-    const int64_t first = op->part > 1 ? (op->part - 1) * each : 0, left = p->elements - first;
-    char *at = address(e, op->gradients);
-    struct update_part part = {node->first_parameter, first, each && each < left ? each : left, (float *)(void *)at};
-    if (!k) return part;
-    at += each ? (size_t)each * sizeof(float) : parameter_static_bytes(p);
-    for (int i = 1; i < k; i++) at += parameter_static_bytes(&p[i]);
-    return (struct update_part){node->first_parameter + k, 0, op->part > 1 ? 0 : p[k].elements, (float *)(void *)at};
-}
-
 /* Of a fused update. y and saved are those of a backward's first op, which multiplies dy in place. */
 static void set_gradients(const struct executor *e, const struct op *op, struct kernel_args *args)
 {
-    const struct node *node = &e->plan->network->graph->node[op->node];
-    const struct update_part first = part_of(e, op, 0);
-    for (int k = 0; k < node->parameters; k++) args->gradients[k] = (float *)(uintptr_t)part_of(e, op, k).gradient;
+    const struct network *network = e->plan->network;
+    const struct node *node = &network->graph->node[op->node];
+    const struct parameter *p = &network->graph->parameter[node->first_parameter];
+    float *gradients = address(e, op->gradients);
+    const struct update_part part = update_part_of(network, op->node, op->part, gradients, 0);
+    for (int k = 0; k < node->parameters; k++)
+        args->gradients[k] = update_part_of(network, op->node, op->part, gradients, k).gradient;
     if (!op->part) return;
-    const int64_t row = e->tensor[node->first_parameter].elements /
-                        e->plan->network->graph->parameter[node->first_parameter].definition.shape.dim[0];
-    args->row = first.first / row;
-    args->rows = first.count / row;
-    if (op->part > 1 || network_parts(e->plan->network, op->node) & PART_INPUT) args->y = args->saved = NULL;
+    args->row = part.first / (p->elements / p->definition.shape.dim[0]);
+    args->rows = part.count / (p->elements / p->definition.shape.dim[0]);
+    if (op->part > 1 || network_parts(network, op->node) & PART_INPUT) args->y = args->saved = NULL;
 }
 
 static struct kernel_args args_for(struct executor *e, const struct op *op)
@@ -341,9 +327,9 @@ static enum status run_slice_backward(struct executor *e, const struct op *op, s
 /* The update of a node's parameters, or of a part of them, from the last to the first. */
 static enum status run_update(struct executor *e, const struct op *op)
 {
-    const struct node *node = &e->plan->network->graph->node[op->node];
-    for (int k = node->parameters - 1; k >= 0 && e->update && !e->looking; k--) {
-        const struct update_part part = part_of(e, op, k);
+    const struct network *network = e->plan->network;
+    for (int k = network->graph->node[op->node].parameters - 1; k >= 0 && e->update && !e->looking; k--) {
+        const struct update_part part = update_part_of(network, op->node, op->part, address(e, op->gradients), k);
         if (part.count) e->backend->kind->update->part(e->backend, e->update, &part);
     }
     return ST_OK;

@@ -64,6 +64,14 @@ static bool input_alone(const struct plan_data *a, int op)
     return backward(a, op) && !f->split && !f->part_elements && a->op[op].parts == PART_INPUT;
 }
 
+/* An update after an op that reads its parameters, but does not write the gradient. */
+static bool updates(const struct plan_data *a, int op) { return is(a, op, OP_UPDATE); }
+static bool updates_after_read(const struct plan_data *a, int op)
+{
+    return updates(a, op) && a->op[op - 1].node == a->op[op].node && a->op[op - 1].gradients < 0 &&
+           a->op[op - 1].kind <= OP_BACKWARD;
+}
+
 /* One that sets member to value in an op that fits; op is its number. */
 #define AIMED(name, fits, member, value)                                                                               \
     static bool name(struct plan_data *a, struct source *s)                                                            \
@@ -86,6 +94,20 @@ AIMED(saved_not_read, spares_saved, saved, 0)
 AIMED(sum_of_the_first_node, accumulate, node, 0)
 AIMED(saves_unread, saves_nothing, save, true)
 AIMED(gradient_of_a_forward, forward, dx[1], 0)
+
+AIMED(update_of_another_part, updates, part, a->op[op].part + 1)
+
+/* The same of the footprint of the op's node. */
+#define OF_FUSED(name, member, value)                                                                                  \
+    static bool name(struct plan_data *a, struct source *s)                                                            \
+    {                                                                                                                  \
+        const int op = op_that(a, s, updates);                                                                         \
+        if (op >= 0) a->node[a->op[op].node].footprint.member = (value);                                               \
+        return op >= 0;                                                                                                \
+    }
+OF_FUSED(gradients_larger, gradients, node_of(a, op)->footprint.gradients + 256)
+OF_FUSED(gradients_static, gradients, 0)
+OF_FUSED(in_other_parts, part_elements, node_of(a, op)->footprint.part_elements + 64)
 
 static bool parameters_twice(struct plan_data *a, struct source *s)
 {
@@ -143,6 +165,18 @@ static void live_again(struct plan_data *a)
     a->buffers = buffers;
 }
 
+static bool update_too_early(struct plan_data *a, struct source *s)
+{
+    const int at = op_that(a, s, updates_after_read);
+    if (at < 0) return false;
+    const struct op update = a->op[at];
+    a->op[at] = a->op[at - 1];
+    a->op[at - 1] = update;
+    for (int id = 0; id < a->buffers; id++) a->buffer[id].birth += a->buffer[id].birth == at - 1;
+    live_again(a);
+    return true;
+}
+
 /* Nothing runs from an op on, and all else is as if it had been meant so. */
 static bool end_before(struct plan_data *a, int op)
 {
@@ -198,6 +232,11 @@ const struct alteration aimed[AIMED_ALTERATIONS] = {
     {"a y that is not read", y_not_read, "y is buffer 0; expected none, it is not read"},
     {"a saved tensors that is not read", saved_not_read,
      "the saved tensors are in buffer 0; expected none, the op does not read them"},
+    {"an update too early", update_too_early, "reads parameters after their update"},
+    {"an update of another part", update_of_another_part, "expected "},
+    {"larger gradients of parameters", gradients_larger, "expected "},
+    {"static gradients of parameters", gradients_static, "expected "},
+    {"an update in other parts", in_other_parts, "expected "},
     {"an older saved tensors", older_saved_set, "expected the newest, by op "},
     {"a sum with nothing", sum_with_nothing, "which are undefined"},
     {"a sum of another node", sum_of_the_first_node, "expected a contribution of node 0"},

@@ -359,53 +359,6 @@ static bool gradient_of_fewer_bytes(struct plan_data *a, struct source *s)
     return op;
 }
 
-/* ---- of fused updates ---- */
-
-/* An update right before the last op that reads the parameters. */
-static bool update_sooner(struct plan_data *a, struct source *s)
-{
-    struct op *op = op_of_kind(a, s, OP_UPDATE);
-    if (!op || op == a->op || op[-1].node != op->node) return false;
-    if (op[-1].kind == OP_BACKWARD && op[-1].gradients >= 0) return false; /* it would have no gradient yet */
-    const struct op kept = op[-1];
-    struct buffer *gradients = &a->buffer[op->gradients];
-    op[-1] = *op;
-    *op = kept;
-    gradients->death--;
-    return true;
-}
-
-static bool part_another(struct plan_data *a, struct source *s)
-{
-    struct op *op = any_op(a, s);
-    op->part += 1 + (int)draw_below(s, 3);
-    return true;
-}
-
-static bool gradients_larger(struct plan_data *a, struct source *s)
-{
-    struct plan_data_node *n = &a->node[op_of_kind(a, s, OP_BACKWARD)->node];
-    if (!n->footprint.gradients) return false;
-    n->footprint.gradients += 256;
-    return true;
-}
-
-static bool gradients_static(struct plan_data *a, struct source *s)
-{
-    struct plan_data_node *n = &a->node[op_of_kind(a, s, OP_BACKWARD)->node];
-    if (!n->footprint.gradients) return false;
-    n->footprint.gradients = 0;
-    return true;
-}
-
-static bool in_parts(struct plan_data *a, struct source *s)
-{
-    struct plan_data_node *n = &a->node[op_of_kind(a, s, OP_BACKWARD)->node];
-    if (!n->footprint.gradients) return false;
-    n->footprint.part_elements = 1;
-    return true;
-}
-
 /* What only ops of another kind have. */
 static bool more_than_it_has(struct plan_data *a, struct source *s)
 {
@@ -509,11 +462,6 @@ const struct alteration alterations[ALTERATIONS] = {
     {"a gradient of no bytes", gradient_of_no_bytes, "expected those of a gradient"},
     {"a gradient of fewer bytes", gradient_of_fewer_bytes, "expected "},
     {"what an op of its kind has not", more_than_it_has, "expected 0 except of "},
-    {"an update sooner", update_sooner, NULL},
-    {"another part", part_another, "expected "},
-    {"larger gradients of parameters", gradients_larger, "expected "},
-    {"static gradients of parameters", gradients_static, "expected "},
-    {"an update in parts", in_parts, "expected "},
     {"a dead recomputation", dead_recompute, "is a dead recomputation"},
     {"no granularity", granularity_none, "granularity is 0"},
     {"no ops", no_ops, "expected some"},
