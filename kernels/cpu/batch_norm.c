@@ -358,7 +358,7 @@ static void combine_piece(const struct piece *p, const struct kernel_args *args)
     fill_combination(p, args, &k);
     if (b->relu && !b->adds)
         FOR_STRIPS(s, p) combine_strip(&k, x + s.at, dy + s.at, s.floats, p->lanes, true, false, dx + s.at);
-    else if (b->stream && dx != dy)
+    else if (b->stream && dx != dy && !batch_norm_caches(b, 2))
         FOR_STRIPS(s, p) combine_strip(&k, x + s.at, dy + s.at, s.floats, p->lanes, false, true, dx + s.at);
     else
         FOR_STRIPS(s, p) combine_strip(&k, x + s.at, dy + s.at, s.floats, p->lanes, false, false, dx + s.at);

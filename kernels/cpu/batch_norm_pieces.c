@@ -101,11 +101,15 @@ static void run_alone(const struct batch_norm *b, const struct kernel_args *args
     for (int64_t i = 0; i < b->groups * b->pieces; i++) run_piece(b, args, pass, i);
 }
 
+bool batch_norm_caches(const struct batch_norm *b, int tensors)
+{
+    return b->rows * b->width * tensors <= GROUP_MOST && b->groups >= omp_get_max_threads();
+}
+
 void batch_norm_run(const struct batch_norm *b, const struct kernel_args *args, const struct passes *passes)
 {
     const int64_t pieces = b->groups * b->pieces;
-    const bool cached = b->rows * b->width * passes->tensors <= GROUP_MOST && !args->save;
-    if (passes->first && passes->last && cached && b->groups >= omp_get_max_threads()) {
+    if (passes->first && passes->last && !args->save && batch_norm_caches(b, passes->tensors)) {
         run_groups(b, args, passes);
         return;
     }

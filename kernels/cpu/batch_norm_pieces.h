@@ -93,6 +93,8 @@ struct passes {
 
 /* Sets how b's values, of x, are divided. */
 void batch_norm_divide(struct batch_norm *b, const struct extent *x);
+/* Whether a group's values of so many tensors stay in the second-level cache from the first pass to the last. */
+bool batch_norm_caches(const struct batch_norm *b, int tensors);
 void batch_norm_run(const struct batch_norm *b, const struct kernel_args *args, const struct passes *passes);
 
 #endif
