@@ -7,8 +7,8 @@
 
 enum {
     PIECE = 32 * 1024, /* floats a thread takes at a time */
-    LANES = 16,        /* words packed together: bit k of word j is element 16 k + j of its group */
-    GROUP = 32 * LANES,
+    LANES = VECTOR,    /* words packed together */
+    GROUP = SIGN_GROUP,
     PAGE = 4096,
 };
 

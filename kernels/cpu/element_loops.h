@@ -85,8 +85,36 @@ static inline void stream_end(void)
 #endif
 }
 
+/* Sign bits: bit k of word j of a group is its element 16 k + j. */
+enum { SIGN_GROUP = 32 * VECTOR };
+
 /* Words of the sign bits of one sample. */
 size_t sign_words(int64_t elements);
+
+/* Of a vector at that place in a sample, a multiple of VECTOR: writes its sign bits, those of a group in ascending
+ * order; x where they are set, else 0. */
+typedef uint32_t sign_vector __attribute__((vector_size(sizeof(vector))));
+
+static inline sign_vector sign_bit(int64_t place)
+{
+    return (sign_vector){0} + (UINT32_C(1) << place % SIGN_GROUP / VECTOR);
+}
+
+static inline void sign_put(uint32_t *bits, int64_t place, vector y)
+{
+    sign_vector word = {0};
+    uint32_t *to = bits + place / SIGN_GROUP * VECTOR;
+    if (place % SIGN_GROUP) memcpy(&word, to, sizeof word);
+    word |= (sign_vector)(y > (vector){0}) & sign_bit(place);
+    memcpy(to, &word, sizeof word);
+}
+
+static inline vector sign_kept(const uint32_t *bits, int64_t place, vector x)
+{
+    sign_vector word;
+    memcpy(&word, bits + place / SIGN_GROUP * VECTOR, sizeof word);
+    return (vector)((sign_vector)x & (sign_vector)((word & sign_bit(place)) != (sign_vector){0}));
+}
 
 /* Sets a bit for each y > 0 of samples samples; bits has samples * sign_words(elements) words. */
 void sign_pack(const float *y, int64_t samples, int64_t elements, uint32_t *bits);

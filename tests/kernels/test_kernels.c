@@ -102,6 +102,15 @@ static const struct subject_case cases[] = {
     {"batch_norm_add", IMAGE(9, 7, 20), {.epsilon = 1e-5, .activation = RELU, .affine = true}, 3, true, false, BLOCKED},
     {"batch_norm_add", IMAGE(9, 7, 20), {.epsilon = 1e-5, .activation = RELU}, 3, false, false, BLOCKED},
     {"batch_norm_add", IMAGE(60, 61, 16), {.epsilon = 1e-5}, 2, false, true, LAST},
+    {"batch_norm_add", IMAGE(7, 7, 48), {.epsilon = 1e-5, .activation = RELU}, 3, true, false, BLOCKED},
+    {"batch_norm_add",
+     IMAGE(60, 61, 80),
+     {.epsilon = 1e-5, .activation = RELU, .affine = true},
+     5,
+     true,
+     false,
+     BLOCKED},
+    {"batch_norm_add", IMAGE(60, 61, 80), {.epsilon = 1e-5, .activation = RELU}, 5, false, false, BLOCKED},
     {"batch_norm_add", IMAGE(80, 81, 90), {.epsilon = 1e-5, .activation = RELU, .affine = true}, 2, true, true, LAST},
     {"select", {2, {13, 515}}, {0}, 3},
     {"select", {2, {13, 40}}, {.token = 12}, 3},
@@ -421,8 +430,8 @@ Test(kernels, a_fused_relu_changes_no_other_bit, .timeout = 300)
     }
 }
 
-/* A recomputation without saving, and one in place, give the bits of the first forward; without save nothing is saved.
- */
+/* A recomputation without saving, one that saves, and one in place give the bits of the first forward; without save
+ * nothing is saved. */
 Test(kernels, a_recomputation_gives_the_same_bits, .timeout = 300)
 {
     FOR_CASES(k, c)
@@ -431,8 +440,8 @@ Test(kernels, a_recomputation_gives_the_same_bits, .timeout = 300)
         subject_open(&s, backends[k], c);
         fill(&s);
         forward(&s);
-        unsigned char *y = malloc(s.y.bytes), *saved = malloc(s.saved.bytes + 1);
-        memcpy(y, s.y.data, s.y.bytes);
+        unsigned char *y = malloc(s.y.bytes), *saved = malloc(s.saved.bytes + 1), *first = malloc(s.saved.bytes + 1);
+        memcpy(y, s.y.data, s.y.bytes), memcpy(first, s.saved.data, s.saved.bytes);
         memset(s.saved.data, 0x5a, s.saved.bytes), memset(saved, 0x5a, s.saved.bytes);
         spoil(s.y.data, s.y.bytes);
         struct kernel_args args = subject_args(&s);
@@ -442,6 +451,13 @@ Test(kernels, a_recomputation_gives_the_same_bits, .timeout = 300)
         cr_assert(!memcmp(s.y.data, y, s.y.bytes), "%s, case %d, %s", backends[k], (int)(c - cases), c->layer);
         cr_assert(!memcmp(s.saved.data, saved, s.saved.bytes), "%s, case %d, %s", backends[k], (int)(c - cases),
                   c->layer);
+        args.save = s.saved.bytes > 0, args.saved = s.saved.data;
+        spoil(s.y.data, s.y.bytes);
+        subject_forward(&s, &args);
+        cr_assert(!memcmp(s.y.data, y, s.y.bytes), "%s, case %d, %s", backends[k], (int)(c - cases), c->layer);
+        cr_assert(!memcmp(s.saved.data, first, s.saved.bytes), "%s, case %d, %s", backends[k], (int)(c - cases),
+                  c->layer);
+        args.save = false;
         if (s.footprint.y_over_x) {
             cr_assert(s.y.bytes == s.x[0].bytes);
             args.y = s.x[0].data;
@@ -449,7 +465,7 @@ Test(kernels, a_recomputation_gives_the_same_bits, .timeout = 300)
             cr_assert(!memcmp(s.x[0].data, y, s.y.bytes), "%s, case %d, %s over x", backends[k], (int)(c - cases),
                       c->layer);
         }
-        free(y), free(saved);
+        free(y), free(saved), free(first);
         subject_close(&s);
     }
 }

@@ -208,7 +208,9 @@ double costs_predict(const struct costs *costs, const struct plan *plan)
     for (int i = 0; i < plan->lowered.ops; i++) {
         const struct op *op = &plan->lowered.op[i];
         const struct costs_row *row = costs->node[op->node];
-        if (op->kind == OP_FORWARD && op->save) time += (double)(row->saving - row->forward);
+        /* of what is also written once, the plan's time has the difference, at first forwards: it is not of saving */
+        const bool saving = op->save && plan->network->binding[op->node].footprint.once == 0;
+        if (op->kind == OP_FORWARD && saving) time += (double)(row->saving - row->forward);
         if (op->kind == OP_COPY) time += (double)step->copy * ((double)op->bytes / MIB);
         if (op->kind == OP_ACCUMULATE) time += (double)step->add * ((double)op->bytes / MIB);
     }
