@@ -15,6 +15,9 @@ struct storage {
     bool resident;
     double time;   /* of the last read or write */
     int64_t order; /* the same, counted in reads and writes */
+    double cost;   /* the score's numerator where it is known: a change that could alter it clears known */
+    bool known;
+    int listed; /* where, of a storage that can be evicted */
 };
 
 /* h_DTR, and its rival h_MSPS: only the time to compute a storage and its inputs again, by bytes. */
@@ -32,7 +35,12 @@ struct dtr_residency {
     int evictions;           /* storages that left before their last read */
     int *readers, *reader;   /* node n's value is read by reader[readers[n]..readers[n + 1]) */
     int *seen, walk;         /* node -> the last walk that visited it */
-    bool *rerun;             /* node -> the step will run it again; of the current walk */
+    int *above, *below;      /* node -> the last round in which the costs that depend on it so became unknown */
+    int round;               /* ends where a cost becomes known */
+    int *stack;              /* of a walk */
+    bool *rerun;             /* node -> the step will run it again */
+    struct storage **evictable; /* resident, not locked, not empty */
+    int evictables;
 };
 
 /* Nothing is resident, nothing is done; uses are those of a training step. Lives in region. */
@@ -53,6 +61,12 @@ void dtr_residency_appear(struct dtr_residency *r, struct storage *storage);
 void dtr_residency_leave(struct dtr_residency *r, struct storage *storage);
 
 void dtr_residency_lock(struct dtr_residency *r, struct storage *storage);
+
+/* A value gets one more read. */
+void dtr_residency_expect(struct dtr_residency *r, struct storage *storage);
+
+/* The node's backward has run. */
+void dtr_residency_close(struct dtr_residency *r, int node);
 
 /* An op that locked the storage reads and unlocks it; it leaves after its last read. */
 void dtr_residency_read(struct dtr_residency *r, struct storage *storage);

@@ -4,7 +4,7 @@
 
 #include "base/units.h"
 
-enum { NODES_MAX = 4000, RECOMPUTATIONS_PER_NODE = 64 };
+enum { NODES_MAX = 400000, RECOMPUTATIONS_PER_NODE = 64 };
 
 struct dtr_step {
     const struct dtr_simulation *simulation;
@@ -98,7 +98,7 @@ static void add_due(struct dtr_step *step, int node)
     step->due[node] = true;
     for (int k = 0; k < step->graph->node[node].layer->inputs; k++) {
         struct storage *x = storage_of_input(step->r, &step->graph->node[node], k);
-        if (x) x->uses++;
+        if (x) dtr_residency_expect(step->r, x);
     }
 }
 
@@ -241,7 +241,7 @@ static enum status backward(struct dtr_step *step, int n)
         read_operands(step, node, footprint_reads(reads, op->parts), later);
     }
     step->once -= step->simulation->once[n];
-    step->r->backward = n;
+    dtr_residency_close(step->r, n);
     return ST_OK;
 }
 
