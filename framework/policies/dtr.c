@@ -8,6 +8,7 @@
  * may be evicted at any time; and it guarantees nothing about time. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/units.h"
 #include "policies/policy.h"
@@ -80,18 +81,23 @@ static size_t place(const struct dtr_search *s, size_t limit, struct dtr_found *
     return over;
 }
 
+static bool same(const struct schedule *a, const struct schedule *b)
+{
+    return a->steps == b->steps && !memcmp(a->step, b->step, a->steps * sizeof *a->step);
+}
+
 /* The arena may need more than the simulation's limit, for gaps between buffers: then lower limits are tried. And it
  * may need less, since an evicted storage is dead after its last read already: then higher limits are tried, too, and
  * the fastest is placed first, since placing takes the longest. */
 static void find_within(const struct dtr_search *s, size_t limit, struct dtr_found *best)
 {
     const size_t step = limit < s->all ? (s->all - limit) / (RAISED + 1) : 0;
-    struct dtr_found found, raised[RAISED], *fastest = raised;
+    struct dtr_found found, last = {.plan = NULL}, raised[RAISED], *fastest = raised;
     int count = 0;
-    for (size_t i = 0, over = 0, at = limit; i < LOWERED && over <= at && !best->plan; i++) {
+    for (size_t i = 0, over = 0, at = limit; i < LOWERED && over <= at && !best->plan; i++, last = found) {
         at -= over;
         if (!simulate(s, at, &found)) break;
-        over = place(s, limit, &found);
+        if (!same(&found.schedule, &last.schedule)) over = place(s, limit, &found);
         if (found.plan) *best = found;
     }
     for (size_t i = 1; step && i <= RAISED && !(best->plan && !best->plan->recomputations); i++)
