@@ -28,13 +28,13 @@ static bool will_rerun(const struct dtr_residency *r, int node)
     return any;
 }
 
-/* Adds a node to a walk's sum and to its stack, once. */
-static void visit(struct dtr_residency *r, int node, bool further, int *count, double *sum)
+/* Adds a node's time to the sum of a walk, once. */
+static bool visit(struct dtr_residency *r, int node, double *sum)
 {
-    if (r->seen[node] == r->walk) return;
+    if (r->seen[node] == r->walk) return false;
     r->seen[node] = r->walk;
     *sum += cost_of(r, node);
-    if (further) r->stack[(*count)++] = node;
+    return true;
 }
 
 /* Adds the time of everything that must run to compute node's inputs. */
@@ -45,24 +45,31 @@ static void add_above(struct dtr_residency *r, int node, double *sum)
         const struct node *of = node_of(r, r->stack[--count]);
         for (int k = 0; k < of->layer->inputs; k++) {
             const struct storage *x = storage_of_input(r, of, k);
-            if (x && !x->resident) visit(r, of->inputs[k] - 1, true, &count, sum);
+            const int producer = of->inputs[k] - 1;
+            if (!x || x->resident || !visit(r, producer, sum)) continue;
+            r->above[producer] = true;
+            r->stack[count++] = producer;
         }
     }
 }
 
-/* Adds the time of nodes that will run again and read node's value, directly or through values that are not resident. */
+/* Adds the time of nodes that will run again and read node's value, directly or through values that are not resident.
+ */
 static void add_below(struct dtr_residency *r, int node, double *sum)
 {
     int count = 0;
     for (r->stack[count++] = node; count;) {
         const int of = r->stack[--count];
-        for (int i = r->readers[of]; i < r->readers[of + 1]; i++)
-            if (r->rerun[r->reader[i]])
-                visit(r, r->reader[i], !storage_of(r, r->reader[i], STORAGE_Y)->resident, &count, sum);
+        for (int i = r->readers[of]; i < r->readers[of + 1]; i++) {
+            const int reader = r->reader[i];
+            if (!r->rerun[reader] || !visit(r, reader, sum) || storage_of(r, reader, STORAGE_Y)->resident) continue;
+            r->below[reader] = true;
+            r->stack[count++] = reader;
+        }
     }
 }
 
-/* The nodes that compute node's value from resident ones have changed, and so have the costs of what reads it. */
+/* What must run to compute node's value has changed, and so have the costs of what reads it. */
 static void forget_below(struct dtr_residency *r, int node)
 {
     int count = 0;
@@ -70,10 +77,10 @@ static void forget_below(struct dtr_residency *r, int node)
         const int of = r->stack[--count];
         for (int i = r->readers[of]; i < r->readers[of + 1]; i++) {
             const int reader = r->reader[i];
-            if (r->above[reader] == r->round) continue;
-            r->above[reader] = r->round;
             for (int which = 0; which < STORAGES; which++) storage_of(r, reader, which)->known = false;
-            if (!storage_of(r, reader, STORAGE_Y)->resident) r->stack[count++] = reader;
+            if (!r->above[reader]) continue;
+            r->above[reader] = false;
+            r->stack[count++] = reader;
         }
     }
 }
@@ -90,8 +97,8 @@ static void forget_above(struct dtr_residency *r, int node)
             if (x) x->known = false;
             if (!x || x->resident) continue;
             const bool rerun = will_rerun(r, producer);
-            if (r->below[producer] == r->round && r->rerun[producer] == rerun) continue;
-            r->below[producer] = r->round;
+            if (!r->below[producer] && r->rerun[producer] == rerun) continue;
+            r->below[producer] = false;
             r->rerun[producer] = rerun;
             r->stack[count++] = producer;
         }
@@ -213,7 +220,6 @@ void dtr_residency_evict(struct dtr_residency *r)
         least = value;
     }
     assert(best);
-    r->round++;
     dtr_residency_leave(r, best);
 }
 
@@ -255,7 +261,7 @@ struct dtr_residency *dtr_residency_create(const struct network *network, struct
     size_t nodes = (size_t)network->graph->nodes;
     struct dtr_residency *r;
     NEW(region, r, 1);
-    *r = (struct dtr_residency){.network = network, .region = region, .backward = network->graph->nodes, .round = 1};
+    *r = (struct dtr_residency){.network = network, .region = region, .backward = network->graph->nodes};
     NEW(region, r->storage, nodes * STORAGES);
     NEW(region, r->seen, nodes);
     NEW(region, r->above, nodes);

@@ -27,18 +27,17 @@ struct dtr_residency {
     const struct network *network;
     enum dtr_score score;
     struct region *region;
-    int forward, backward;   /* nodes below had their first forward; nodes from here on their backward */
-    struct storage *storage; /* STORAGES a node */
-    size_t held, locked;     /* resident bytes; locked ones among them */
-    double clock;            /* time of all ops so far */
-    int64_t accesses;        /* reads and writes so far */
-    int evictions;           /* storages that left before their last read */
-    int *readers, *reader;   /* node n's value is read by reader[readers[n]..readers[n + 1]) */
-    int *seen, walk;         /* node -> the last walk that visited it */
-    int *above, *below;      /* node -> the last round in which the costs that depend on it so became unknown */
-    int round;               /* ends where a cost becomes known */
-    int *stack;              /* of a walk */
-    bool *rerun;             /* node -> the step will run it again */
+    int forward, backward;      /* nodes below had their first forward; nodes from here on their backward */
+    struct storage *storage;    /* STORAGES a node */
+    size_t held, locked;        /* resident bytes; locked ones among them */
+    double clock;               /* time of all ops so far */
+    int64_t accesses;           /* reads and writes so far */
+    int evictions;              /* storages that left before their last read */
+    int *readers, *reader;      /* node n's value is read by reader[readers[n]..readers[n + 1]) */
+    int *seen, walk;            /* node -> the last walk that visited it */
+    bool *above, *below;        /* node -> a known cost has its time, of an input; of what reads the storage */
+    int *stack;                 /* of a walk */
+    bool *rerun;                /* node -> the step will run it again */
     struct storage **evictable; /* resident, not locked, not empty */
     int evictables;
 };
