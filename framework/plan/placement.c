@@ -91,11 +91,12 @@ static enum key orders[][KEYS_MAX] = {{BYTES, BIRTH, DEATH},
 
 enum { TRIALS = 2 * sizeof orders / sizeof *orders };
 
-/* Rounds of an order: fewer where there are thousands of buffers, since a round compares all pairs. */
-static int rounds_of(size_t count)
+/* Rounds of a trial and trials: fewer where there are thousands of buffers, since a round compares all pairs. The first
+ * order is the best as a rule. */
+static int at_most(int times, double pairs, size_t count)
 {
-    const double pairs = (double)count * (double)count, most = 1e8;
-    return pairs * ROUNDS <= most ? ROUNDS : 1 + (int)(most / pairs);
+    const double rounds = pairs / ((double)count * (double)count);
+    return rounds >= times ? times : 1 + (int)rounds;
 }
 
 struct placement {
@@ -148,9 +149,10 @@ size_t placement_assign(struct buffer *buffer, int buffers)
     NEW(region, p.item, p.count);
     p.spots = spots_create(p.count, ops, region);
     const size_t least = buffers_live(buffer, buffers, ops, live);
-    for (int trial = 0; trial < TRIALS && p.extent != least; trial++) {
+    const int trials = at_most(TRIALS, 4e9, p.count), rounds = at_most(ROUNDS, 1e8, p.count);
+    for (int trial = 0; trial < trials && p.extent != least; trial++) {
         sort(&p, orders[trial / 2]);
-        for (int round = rounds_of(p.count); round > 0 && p.extent != least; round--) attempt(&p, trial % 2);
+        for (int round = rounds; round > 0 && p.extent != least; round--) attempt(&p, trial % 2);
     }
     region_destroy(region);
     return p.extent;

@@ -6,7 +6,9 @@
  * where a schedule needs more than the simulation's limit, the limit is lowered. Unlike the paper's prototype it
  * examines every tensor each time, small or large. Unlike `optimal` it keeps to no class of schedules: a kept tensor
  * may be evicted at any time; and it guarantees nothing about time. */
+#include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/units.h"
 #include "policies/policy.h"
@@ -26,6 +28,7 @@ struct dtr_search {
 /* A schedule and its plan; NULL: there is none. */
 struct dtr_found {
     struct schedule schedule;
+    struct plan_cost cost;
     struct plan *plan;
     size_t limit; /* of its simulation */
     int evictions;
@@ -34,7 +37,7 @@ struct dtr_found {
 
 /* Bisects the limits between one with a schedule and one without. Feasibility need not be monotone in the limit, so the
  * limit found need not be the least. */
-static enum status find_least(const struct dtr_search *s, struct dtr_found *least)
+static enum status find_least(const struct dtr_search *s, const struct plan_options *options, struct dtr_found *least)
 {
     size_t no = 0, yes = s->all;
     struct dtr_result result;
@@ -50,41 +53,65 @@ static enum status find_least(const struct dtr_search *s, struct dtr_found *leas
     *least = (struct dtr_found){.schedule = schedule_empty(s->region), .limit = yes};
     TRY(dtr_simulation_schedule(&s->simulation, yes, &least->schedule, &result));
     least->evictions = result.evictions;
-    least->plan = plan_build(s->network, &least->schedule, s->options);
+    least->plan = plan_build(s->network, &least->schedule, options);
     return ST_OK;
 }
 
-/* Simulates with a limit of at bytes; the schedule found becomes best where its arena keeps limit and it is faster.
- * Returns the bytes above limit. */
-static size_t improve(const struct dtr_search *s, size_t at, size_t limit, struct dtr_found *best)
+/* Whether there is a schedule with a limit of at bytes. */
+static bool simulate(const struct dtr_search *s, size_t at, struct dtr_found *found)
 {
-    struct dtr_found found = {.schedule = schedule_empty(s->region), .limit = at};
     struct dtr_result result;
-    if (dtr_simulation_schedule(&s->simulation, at, &found.schedule, &result) != ST_OK) return 0;
-    found.evictions = result.evictions;
-    const struct plan_cost cost = plan_cost(s->network, &found.schedule, &s->options->lower);
-    if (best->plan && cost.time >= best->plan->time) return 0;
-    if (cost.live_peak > limit) return cost.live_peak - limit;
-    found.plan = plan_build(s->network, &found.schedule, s->options);
-    const size_t arena = found.plan->arena_bytes;
-    plan_destroy(arena > limit ? found.plan : best->plan);
-    if (arena > limit) return arena - limit;
-    *best = found;
-    return 0;
+    *found = (struct dtr_found){.schedule = schedule_empty(s->region), .limit = at};
+    if (dtr_simulation_schedule(&s->simulation, at, &found->schedule, &result) != ST_OK) return false;
+    found->evictions = result.evictions;
+    found->cost = plan_cost(s->network, &found->schedule, &s->options->lower);
+    return true;
+}
+
+/* The bytes of its arena above limit; where none are, it has a plan from now on. */
+static size_t place(const struct dtr_search *s, size_t limit, struct dtr_found *found)
+{
+    if (found->cost.live_peak > limit) return found->cost.live_peak - limit;
+    struct plan *plan = plan_build(s->network, &found->schedule, s->options);
+    const size_t over = plan->arena_bytes > limit ? plan->arena_bytes - limit : 0;
+    if (over)
+        plan_destroy(plan);
+    else
+        found->plan = plan;
+    return over;
+}
+
+static bool same(const struct schedule *a, const struct schedule *b)
+{
+    return a->steps == b->steps && !memcmp(a->step, b->step, a->steps * sizeof *a->step);
 }
 
 /* The arena may need more than the simulation's limit, for gaps between buffers: then lower limits are tried. And it
- * may need less, since an evicted storage is dead after its last read already: then higher limits are tried, too. */
+ * may need less, since an evicted storage is dead after its last read already: then higher limits are tried, too, and
+ * the fastest is placed first, since placing takes the longest. */
 static void find_within(const struct dtr_search *s, size_t limit, struct dtr_found *best)
 {
-    size_t over = 0, at = limit, step = limit < s->all ? (s->all - limit) / (RAISED + 1) : 0;
-    for (int i = 0; i < LOWERED && over <= at; i++) {
+    const size_t step = limit < s->all ? (s->all - limit) / (RAISED + 1) : 0;
+    struct dtr_found found, last = {.plan = NULL}, raised[RAISED], *fastest = raised;
+    int count = 0;
+    for (size_t i = 0, over = 0, at = limit; i < LOWERED && over <= at && !best->plan; i++, last = found) {
         at -= over;
-        over = improve(s, at, limit, best);
-        if (!over) break;
+        if (!simulate(s, at, &found)) break;
+        if (!same(&found.schedule, &last.schedule)) over = place(s, limit, &found);
+        if (found.plan) *best = found;
     }
-    for (int i = 1; step && i <= RAISED && !(best->plan && !best->plan->recomputations); i++)
-        improve(s, limit + step * (size_t)i, limit, best);
+    for (size_t i = 1; step && i <= RAISED && !(best->plan && !best->plan->recomputations); i++)
+        count += simulate(s, limit + step * i, &raised[count]);
+    for (int left = count; left > 0; left--, fastest->cost.time = INFINITY) {
+        for (int i = 0; i < count; i++)
+            if (raised[i].cost.time < fastest->cost.time) fastest = &raised[i];
+        if (best->plan && fastest->cost.time >= best->plan->time) break;
+        place(s, limit, fastest);
+        if (!fastest->plan) continue;
+        plan_destroy(best->plan);
+        *best = *fastest;
+        break;
+    }
 }
 
 /* The fastest schedule found that keeps the budget; else, and for the least budget, that of least memory. */
@@ -92,15 +119,17 @@ static enum status search_network(struct dtr_search *s, const struct budget *bud
 {
     struct schedule schedule = schedule_empty(s->region);
     struct dtr_result result;
+    struct plan_options unplaced = *s->options;
     enum status status = ST_OK;
+    unplaced.unplaced = true;
     TRY(dtr_simulation_create(s->network, &s->options->lower, s->region, &s->simulation));
     TRY(dtr_simulation_schedule(&s->simulation, SIZE_MAX, &schedule, &result));
     s->all = result.peak;
-    struct plan *all = plan_build(s->network, &schedule, s->options);
+    struct plan *all = plan_build(s->network, &schedule, &unplaced);
     const size_t limit = budget_limit(s->network, budget, s->options, all);
     plan_destroy(all);
     if (budget->kind != BUDGET_LEAST) find_within(s, limit, found);
-    if (!found->plan) status = find_least(s, found);
+    if (!found->plan) status = find_least(s, budget->kind == BUDGET_LEAST ? &unplaced : s->options, found);
     found->kept = found->plan && (budget->kind == BUDGET_LEAST || found->plan->arena_bytes <= limit);
     return status;
 }

@@ -15,6 +15,9 @@ struct storage {
     bool resident;
     double time;   /* of the last read or write */
     int64_t order; /* the same, counted in reads and writes */
+    double cost;   /* the score's numerator where it is known: a change that could alter it clears known */
+    bool known;
+    int listed; /* where, of a storage that can be evicted */
 };
 
 /* h_DTR, and its rival h_MSPS: only the time to compute a storage and its inputs again, by bytes. */
@@ -24,15 +27,19 @@ struct dtr_residency {
     const struct network *network;
     enum dtr_score score;
     struct region *region;
-    int forward, backward;   /* nodes below had their first forward; nodes from here on their backward */
-    struct storage *storage; /* STORAGES a node */
-    size_t held, locked;     /* resident bytes; locked ones among them */
-    double clock;            /* time of all ops so far */
-    int64_t accesses;        /* reads and writes so far */
-    int evictions;           /* storages that left before their last read */
-    int *readers, *reader;   /* node n's value is read by reader[readers[n]..readers[n + 1]) */
-    int *seen, walk;         /* node -> the last walk that visited it */
-    bool *rerun;             /* node -> the step will run it again; of the current walk */
+    int forward, backward;      /* nodes below had their first forward; nodes from here on their backward */
+    struct storage *storage;    /* STORAGES a node */
+    size_t held, locked;        /* resident bytes; locked ones among them */
+    double clock;               /* time of all ops so far */
+    int64_t accesses;           /* reads and writes so far */
+    int evictions;              /* storages that left before their last read */
+    int *readers, *reader;      /* node n's value is read by reader[readers[n]..readers[n + 1]) */
+    int *seen, walk;            /* node -> the last walk that visited it */
+    bool *above, *below;        /* node -> a known cost has its time, of an input; of what reads the storage */
+    int *stack;                 /* of a walk */
+    bool *rerun;                /* node -> the step will run it again */
+    struct storage **evictable; /* resident, not locked, not empty */
+    int evictables;
 };
 
 /* Nothing is resident, nothing is done; uses are those of a training step. Lives in region. */
@@ -53,6 +60,12 @@ void dtr_residency_appear(struct dtr_residency *r, struct storage *storage);
 void dtr_residency_leave(struct dtr_residency *r, struct storage *storage);
 
 void dtr_residency_lock(struct dtr_residency *r, struct storage *storage);
+
+/* A value gets one more read. */
+void dtr_residency_expect(struct dtr_residency *r, struct storage *storage);
+
+/* The node's backward has run. */
+void dtr_residency_close(struct dtr_residency *r, int node);
 
 /* An op that locked the storage reads and unlocks it; it leaves after its last read. */
 void dtr_residency_read(struct dtr_residency *r, struct storage *storage);

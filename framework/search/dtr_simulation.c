@@ -4,7 +4,7 @@
 
 #include "base/units.h"
 
-enum { NODES_MAX = 4000, RECOMPUTATIONS_PER_NODE = 64 };
+enum { RECOMPUTATIONS_PER_NODE = 64 };
 
 struct dtr_step {
     const struct dtr_simulation *simulation;
@@ -14,8 +14,9 @@ struct dtr_step {
     size_t limit, peak;
     size_t once, base; /* stashes and masks so far; they and gradients: what is live besides storages */
     int recomputations;
-    bool *due;  /* node -> it will be run again, and its reads are counted as uses */
-    int *stack; /* room for every node */
+    bool *due;              /* node -> it will be run again, and its reads are counted as uses */
+    int *stack;             /* of a walk; room for every node */
+    int *pending, pendings; /* nodes to run again, each for the one before it */
 };
 
 static void list_backward_ops(struct dtr_simulation *simulation, const struct lowered *l)
@@ -60,8 +61,6 @@ enum status dtr_simulation_create(const struct network *network, const struct lo
 {
     const int nodes = network->graph->nodes;
     struct schedule schedule = schedule_empty(region);
-    if (nodes > NODES_MAX)
-        return fail(ST_SPEC, "policy dtr: %d nodes; expected at most %d, for the time it takes", nodes, NODES_MAX);
     *simulation = (struct dtr_simulation){.network = network, .region = region};
     schedule_append(&schedule, STEP_FORWARD, 0, nodes);
     schedule_append(&schedule, STEP_BACKWARD, 0, nodes);
@@ -99,21 +98,17 @@ static void add_due(struct dtr_step *step, int node)
     step->due[node] = true;
     for (int k = 0; k < step->graph->node[node].layer->inputs; k++) {
         struct storage *x = storage_of_input(step->r, &step->graph->node[node], k);
-        if (x) x->uses++;
+        if (x) dtr_residency_expect(step->r, x);
     }
 }
 
-static enum status run(struct dtr_step *step, int n);
-
-/* Runs node again, and before it the producers of all that it needs and that is not resident. */
-static enum status obtain(struct dtr_step *step, int node)
+/* The same for the producers of all that node needs and that is not resident. */
+static void add_all_due(struct dtr_step *step, int node)
 {
     int count = 0;
-    if (!step->due[node]) {
-        add_due(step, node);
-        step->stack[count++] = node;
-    }
-    while (count) {
+    if (step->due[node]) return;
+    add_due(step, node);
+    for (step->stack[count++] = node; count;) {
         const struct node *due = &step->graph->node[step->stack[--count]];
         for (int k = 0; k < due->layer->inputs; k++) {
             const struct storage *x = storage_of_input(step->r, due, k);
@@ -122,19 +117,60 @@ static enum status obtain(struct dtr_step *step, int node)
             add_due(step, due->inputs[k] - 1);
         }
     }
-    return run(step, node);
 }
 
-/* Locks the inputs of a node and computes those that are not resident. */
-/* The first so many inputs. */
-static enum status hold_inputs(struct dtr_step *step, const struct node *node, int inputs)
+static void lock_inputs(struct dtr_step *step, const struct node *node, int inputs)
 {
     for (int k = 0; k < inputs; k++)
         if (storage_of_input(step->r, node, k)) dtr_residency_lock(step->r, storage_of_input(step->r, node, k));
+}
+
+/* The producer of the first of so many inputs that is not resident; -1: all are. */
+static int missing_input(const struct dtr_step *step, const struct node *node, int inputs)
+{
     for (int k = 0; k < inputs; k++) {
         const struct storage *x = storage_of_input(step->r, node, k);
-        if (x && !x->resident) TRY(obtain(step, node->inputs[k] - 1));
+        if (x && !x->resident) return node->inputs[k] - 1;
     }
+    return -1;
+}
+
+static enum status run(struct dtr_step *step, int n);
+
+/* A node to run again as soon as its inputs are resident: pending. */
+static enum status begin(struct dtr_step *step, int node)
+{
+    if (++step->recomputations > RECOMPUTATIONS_PER_NODE * step->graph->nodes)
+        return fail(ST_SPEC, "%d recomputations, the last of '%s': too many", step->recomputations,
+                    step->graph->node[node].name);
+    add_all_due(step, node);
+    lock_inputs(step, &step->graph->node[node], step->graph->node[node].layer->inputs);
+    step->pending[step->pendings++] = node;
+    return ST_OK;
+}
+
+/* Runs node again, and before it the producers of all that it needs and that is not resident. */
+static enum status obtain(struct dtr_step *step, int node)
+{
+    TRY(begin(step, node));
+    while (step->pendings) {
+        const int last = step->pending[step->pendings - 1];
+        const int missing = missing_input(step, &step->graph->node[last], step->graph->node[last].layer->inputs);
+        if (missing >= 0) {
+            TRY(begin(step, missing));
+        } else {
+            TRY(run(step, last));
+            step->pendings--;
+        }
+    }
+    return ST_OK;
+}
+
+/* Locks the first so many inputs of a node and computes those that are not resident. */
+static enum status hold_inputs(struct dtr_step *step, const struct node *node, int inputs)
+{
+    lock_inputs(step, node, inputs);
+    for (int missing; (missing = missing_input(step, node, inputs)) >= 0;) TRY(obtain(step, missing));
     return ST_OK;
 }
 
@@ -162,8 +198,8 @@ static struct storage *input_to_overwrite(const struct dtr_step *step, const str
     return x->locks == reads ? x : NULL;
 }
 
-/* A forward, the node's first or a recomputation. It writes those of its storages that are not resident, the saved
- * tensors only where they fit or a pending op needs them. */
+/* A forward, the node's first or a recomputation, whose inputs are resident and locked. It writes those of its storages
+ * that are not resident, the saved tensors only where they fit or a pending op needs them. */
 static enum status run(struct dtr_step *step, int n)
 {
     struct dtr_residency *r = step->r;
@@ -171,9 +207,6 @@ static enum status run(struct dtr_step *step, int n)
     const struct footprint *f = &step->simulation->network->binding[n].footprint;
     struct storage *y = storage_of(r, n, STORAGE_Y), *saved = storage_of(r, n, STORAGE_SAVED);
     const bool first = n >= r->forward;
-    if (!first && ++step->recomputations > RECOMPUTATIONS_PER_NODE * step->graph->nodes)
-        return fail(ST_SPEC, "%d recomputations, the last of '%s': too many", step->recomputations, node->name);
-    TRY(hold_inputs(step, node, node->layer->inputs));
     step->due[n] = false;
     bool dies;
     struct storage *x = input_to_overwrite(step, node, &dies);
@@ -242,7 +275,7 @@ static enum status backward(struct dtr_step *step, int n)
         read_operands(step, node, footprint_reads(reads, op->parts), later);
     }
     step->once -= step->simulation->once[n];
-    step->r->backward = n;
+    dtr_residency_close(step->r, n);
     return ST_OK;
 }
 
@@ -257,7 +290,11 @@ enum status dtr_simulation_schedule(const struct dtr_simulation *simulation, siz
     step.r->score = simulation->score;
     NEW(region, step.due, (size_t)step.graph->nodes);
     NEW(region, step.stack, (size_t)step.graph->nodes);
-    for (int n = 0; status == ST_OK && n < step.graph->nodes; n++) status = run(&step, n);
+    NEW(region, step.pending, (size_t)step.graph->nodes);
+    for (int n = 0; status == ST_OK && n < step.graph->nodes; n++) {
+        status = hold_inputs(&step, &step.graph->node[n], step.graph->node[n].layer->inputs);
+        if (status == ST_OK) status = run(&step, n);
+    }
     for (int n = step.graph->nodes - 1; status == ST_OK && n >= 0; n--) status = backward(&step, n);
     assert(status != ST_OK || step.r->held == 0);
     *result = (struct dtr_result){step.peak, step.r->evictions};

@@ -54,19 +54,23 @@ static int above(const struct point *point, int low, int high, size_t peak)
     return (int)(at - point) + (at->peak <= peak);
 }
 
-/* The least peak at which the best so far takes at most time. */
-static size_t reached(const struct front *best, double time)
+/* Index of the first point that takes at most time, or the count. As above(), without a branch. */
+static int reached(const struct front *front, double time)
 {
-    int low = 0, high = best->count;
-    while (low < high) {
-        int middle = (low + high) / 2;
-        if (best->point[middle].time <= time) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
+    const struct point *at = front->point;
+    int count = front->count;
+    if (!count) return 0;
+    while (count > 1) {
+        const int half = count / 2;
+        at += at[half - 1].time > time ? half : 0;
+        count -= half;
     }
-    return low < best->count ? best->point[low].peak : SIZE_MAX;
+    return (int)(at - front->point) + (at->time > time);
+}
+
+static size_t peak_at(const struct front *front, int point)
+{
+    return point < front->count ? front->point[point].peak : SIZE_MAX;
 }
 
 /* The alternative and the best so far over peaks [start, end): first and last, the points of a, b and the best in force
@@ -94,63 +98,66 @@ static double time_at(const struct comparison *c, int i, int j)
 /* Adds the alternative's steps in the stretch that are below the best so far to the candidates. */
 static void list_steps(struct comparison *c, const struct stretch *s)
 {
-    const struct front *best = &c->envelope->best;
-    const size_t shift = c->alternative->shift;
-    int i = s->a_first, j = s->b_first, at = s->best_first;
+    const struct point *best = c->envelope->best.point, *a = c->a + s->a_first, *b = c->b + s->b_first;
+    const struct point *const a_last = c->a + s->a_last, *const b_last = c->b + s->b_last;
+    const size_t shift = c->alternative->shift, end = s->end;
+    const double before = c->alternative->time;
+    struct point *next = c->envelope->candidate + c->count;
+    double least = c->count ? next[-1].time : INFINITY;
+    int at = s->best_first;
     for (size_t peak = s->start;;) {
-        const double time = time_at(c, i, j);
-        while (at < s->best_last && best->point[at + 1].peak <= peak) at++;
-        if (at < 0 || time < best->point[at].time)
-            if (!c->count || time < c->envelope->candidate[c->count - 1].time)
-                c->envelope->candidate[c->count++] = (struct point){peak, time};
-        const size_t next_a = i < s->a_last ? c->a[i + 1].peak + shift : SIZE_MAX;
-        const size_t next_b = j < s->b_last ? c->b[j + 1].peak : SIZE_MAX;
+        const double time = before + a->time + b->time;
+        while (at < s->best_last && best[at + 1].peak <= peak) at++;
+        if (time < least && (at < 0 || time < best[at].time)) *next++ = (struct point){peak, least = time};
+        const size_t next_a = a < a_last ? a[1].peak + shift : SIZE_MAX;
+        const size_t next_b = b < b_last ? b[1].peak : SIZE_MAX;
         peak = next_a < next_b ? next_a : next_b;
-        if (peak >= s->end) return;
-        i += next_a == peak;
-        j += next_b == peak;
+        if (peak >= end) break;
+        a += next_a == peak;
+        b += next_b == peak;
     }
+    c->count = (int)(next - c->envelope->candidate);
 }
 
-/* The same for a stretch of any length: it is halved, and left out where the alternative at its end is no faster than
- * the best so far at its start. */
-static void compare(struct comparison *c, const struct stretch *s)
+/* Whether an alternative that takes at least so much time is of no use from the stretch's start on. */
+static bool is_useless(const struct comparison *c, const struct stretch *s, double least)
 {
-    const struct front *best = &c->envelope->best;
-    const double least = time_at(c, s->a_last, s->b_last);
     c->envelope->steps--;
-    if (s->best_first >= 0 && least >= best->point[s->best_first].time) return;
-    if (s->ceiling_first >= 0 && least > c->ceiling->point[s->ceiling_first].time + c->envelope->above) return;
-    const int a_steps = s->a_last - s->a_first, b_steps = s->b_last - s->b_first;
-    if (a_steps + b_steps <= STRETCH_POINTS) {
-        list_steps(c, s);
-        return;
+    return (s->best_first >= 0 && least >= c->envelope->best.point[s->best_first].time) ||
+           (s->ceiling_first >= 0 && least > c->ceiling->point[s->ceiling_first].time + c->envelope->above);
+}
+
+/* The same for a stretch of any length: it is halved, and left out where the alternative at its end, least, is no
+ * faster than the best so far at its start. */
+static void compare(struct comparison *c, struct stretch *s, double least)
+{
+    while (!is_useless(c, s, least)) {
+        const int a_steps = s->a_last - s->a_first, b_steps = s->b_last - s->b_first;
+        if (a_steps + b_steps <= STRETCH_POINTS) {
+            list_steps(c, s);
+            return;
+        }
+        struct stretch low = *s;
+        const size_t shift = c->alternative->shift;
+        size_t middle;
+        if (a_steps > b_steps) {
+            s->a_first += (a_steps + 1) / 2;
+            middle = c->a[s->a_first].peak + shift;
+            s->b_first = above(c->b, low.b_first + 1, s->b_last + 1, middle) - 1;
+        } else {
+            s->b_first += (b_steps + 1) / 2;
+            middle = c->b[s->b_first].peak;
+            if (middle >= shift) s->a_first = above(c->a, low.a_first + 1, s->a_last + 1, middle - shift) - 1;
+        }
+        low.a_last = s->a_first - (s->a_first > low.a_first && c->a[s->a_first].peak + shift == middle);
+        low.b_last = s->b_first - (s->b_first > low.b_first && c->b[s->b_first].peak == middle);
+        low.end = s->start = middle;
+        s->best_first = above(c->envelope->best.point, low.best_first + 1, s->best_last + 1, middle) - 1;
+        s->ceiling_first = above(c->ceiling->point, low.ceiling_first + 1, s->ceiling_last + 1, middle) - 1;
+        low.best_last = s->best_first;
+        low.ceiling_last = s->ceiling_first;
+        compare(c, &low, time_at(c, low.a_last, low.b_last));
     }
-    struct stretch low = *s, high = *s;
-    const size_t shift = c->alternative->shift;
-    size_t middle;
-    if (a_steps > b_steps) {
-        high.a_first = s->a_first + (a_steps + 1) / 2;
-        low.a_last = high.a_first - 1;
-        middle = c->a[high.a_first].peak + shift;
-        high.b_first = above(c->b, s->b_first + 1, s->b_last + 1, middle) - 1;
-        low.b_last = high.b_first - (high.b_first > s->b_first && c->b[high.b_first].peak == middle);
-    } else {
-        high.b_first = s->b_first + (b_steps + 1) / 2;
-        low.b_last = high.b_first - 1;
-        middle = c->b[high.b_first].peak;
-        high.a_first = middle < shift ? s->a_first : above(c->a, s->a_first + 1, s->a_last + 1, middle - shift) - 1;
-        low.a_last = high.a_first - (high.a_first > s->a_first && c->a[high.a_first].peak + shift == middle);
-    }
-    low.end = high.start = middle;
-    high.best_first = above(best->point, s->best_first + 1, s->best_last + 1, middle) - 1;
-    low.a_last = high.a_first - (high.a_first > s->a_first && c->a[high.a_first].peak + shift == middle);
-    low.b_last = high.b_first - (high.b_first > s->b_first && c->b[high.b_first].peak == middle);
-    low.best_last = high.best_first;
-    high.ceiling_first = above(c->ceiling->point, s->ceiling_first + 1, s->ceiling_last + 1, middle) - 1;
-    low.ceiling_last = high.ceiling_first;
-    compare(c, &low);
-    compare(c, &high);
 }
 
 /* The lower envelope of the best so far and the candidates, which are below it, becomes the best. */
@@ -191,25 +198,26 @@ void envelope_add(struct envelope *envelope, const struct alternative *alternati
                            0};
     const int a_count = a ? a->count : 1, b_count = b ? b->count : 1;
     const double least = time_at(&c, a_count - 1, b_count - 1);
-    struct stretch s = {.start = alternative->floor, .end = reached(best, least)};
+    const int best_end = reached(best, least);
+    struct stretch s = {.start = alternative->floor, .end = peak_at(best, best_end)};
     if (a && c.a[0].peak + alternative->shift > s.start) s.start = c.a[0].peak + alternative->shift;
     if (c.b[0].peak > s.start) s.start = c.b[0].peak;
     if (s.start >= s.end) return; /* nowhere better */
-    const size_t useful = reached(c.ceiling, least - envelope->above);
-    if (useful < s.end) s.end = useful;
+    const int ceiling_end = reached(c.ceiling, least - envelope->above);
+    if (peak_at(c.ceiling, ceiling_end) < s.end) s.end = c.ceiling->point[ceiling_end].peak;
     if (envelope->most < s.end) s.end = envelope->most + 1;
     if (s.start >= s.end) return;
     const size_t shift = a ? alternative->shift : 0, last = s.end - 1;
     s.a_first = above(c.a, 0, a_count, s.start - shift) - 1;
     s.b_first = above(c.b, 0, b_count, s.start) - 1;
-    s.best_first = above(best->point, 0, best->count, s.start) - 1;
-    s.ceiling_first = above(c.ceiling->point, 0, c.ceiling->count, s.start) - 1;
+    s.best_first = above(best->point, 0, best_end, s.start) - 1;
+    s.ceiling_first = above(c.ceiling->point, 0, ceiling_end, s.start) - 1;
     s.a_last = above(c.a, s.a_first, a_count, last - shift) - 1;
     s.b_last = above(c.b, s.b_first, b_count, last) - 1;
-    s.best_last = above(best->point, s.best_first + 1, best->count, last) - 1;
-    s.ceiling_last = above(c.ceiling->point, s.ceiling_first + 1, c.ceiling->count, last) - 1;
+    s.best_last = above(best->point, s.best_first + 1, best_end, last) - 1;
+    s.ceiling_last = above(c.ceiling->point, s.ceiling_first + 1, ceiling_end, last) - 1;
     reserve(&envelope->candidate, &envelope->candidates_room, a_count + b_count);
-    compare(&c, &s);
+    compare(&c, &s, time_at(&c, s.a_last, s.b_last));
     if (c.count) merge(envelope, c.count);
 }
 

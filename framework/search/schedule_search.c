@@ -9,7 +9,7 @@
 
 enum {
     DTR_LIMITS = 10,
-    DTR_NODES_MAX = 400, /* a simulation takes time of the order of their square */
+    DTR_NODES_MAX = 10000, /* for the time that some forty simulations take */
     COMPLETE_NODES =
         20, /* up to these, a beam of their width leaves nothing out as a rule, and all limits are searched */
     COMPLETE_WIDTH = 20000,
@@ -96,7 +96,7 @@ void schedule_search_prepare(struct optimum *o)
         if (network_any_relu_open(o->network))
             s->model[s->models++] = step_model_create(keep_sign_bits(o->network, o->region), &options, o->region);
     }
-    if (nodes > DTR_NODES_MAX || o->stages.count == nodes) return;
+    if (nodes > DTR_NODES_MAX || (o->stages.count == nodes && nodes <= STATE_NODES_MAX)) return;
     if (dtr_simulation_create(o->network, &options, o->region, &s->simulation) != ST_OK) return;
     add_dtr(o, SIZE_MAX);
     for (size_t k = 1; k < DTR_LIMITS; k++) add_dtr(o, s->all / DTR_LIMITS * k);
