@@ -127,6 +127,15 @@ const struct setting expectation_keys[] = {
     {"source", SETTING_TEXT, offsetof(struct expectation, source), 0, 0, NULL, NULL, "where the figure was published"},
     {.key = NULL}};
 
+const struct setting published_keys[] = {
+    {"label", SETTING_TEXT, offsetof(struct published, label), 0, 0, NULL, NULL, "the name of the point"},
+    {"memory", SETTING_REAL, offsetof(struct published, memory), 1e-6, 10, NULL, NULL,
+     "its memory, as a share of storing everything there"},
+    {"slowdown", SETTING_REAL, offsetof(struct published, slowdown), 0.1, 1e6, NULL, NULL,
+     "its time, as a multiple of storing everything there"},
+    {"source", SETTING_TEXT, offsetof(struct published, source), 0, 0, NULL, NULL, "where it was published"},
+    {.key = NULL}};
+
 /* ---- rows that are chosen by name ---- */
 
 #define CHOICE(id, table)                                                                                              \
@@ -204,10 +213,10 @@ const struct section spec_sections[] = {
 };
 
 const char *const spec_order[] = {
-    "rematch", "name",      "title",       "model",   "data",      "batch",   "steps",     "epochs",          "seed",
-    "loss",    "optimizer", "lr_schedule", "backend", "precision", "conv",    "relu_save", "relu_after_pool", "rng",
-    "commit",  "memory",    "drop_dead",   "policy",  "plan",      "costs",   "check",     "fault",           "record",
-    "eval",    "baseline",  "state_every", "expect",  "sweep",     "results", NULL};
+    "rematch", "name",   "title",     "published",   "model",   "data",      "batch",   "steps",     "epochs",
+    "seed",    "loss",   "optimizer", "lr_schedule", "backend", "precision", "conv",    "relu_save", "relu_after_pool",
+    "rng",     "commit", "memory",    "drop_dead",   "policy",  "plan",      "costs",   "check",     "fault",
+    "record",  "eval",   "baseline",  "state_every", "expect",  "sweep",     "results", NULL};
 
 /* ---- which figures a key changes ---- */
 
@@ -221,9 +230,9 @@ enum {
 /* A key changes the figures of its row, as do the keys below it; a key without a row changes every figure. */
 static const struct {
     unsigned figures;
-    const char *keys[8];
+    const char *keys[9];
 } effects[] = {
-    {0, {"rematch", "name", "title", "results", "expect", "sweep", "state_every"}},
+    {0, {"rematch", "name", "title", "results", "expect", "published", "sweep", "state_every"}},
     {0, {"backend.threads"}}, /* the default depends on the machine */
     {LEARNING, {"data.samples", "steps", "epochs", "seed", "optimizer.lr", "lr_schedule"}},
     {PLAN, {"relu_save", "relu_after_pool", "drop_dead", "policy", "plan", "costs", "baseline"}},
