@@ -3,6 +3,7 @@
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analysis/compare.h"
@@ -95,7 +96,7 @@ static enum status add_run(struct report *r, int number)
     PUT(run, "side", result->variant);
     PUT(run, "plan", index < 0 ? json_null() : json_integer(index));
     PUT(run, "op_least_ns", op_times(result));
-    PUT(run, "expect", report_expected(result));
+    PUT(run, "expect", report_list(result, "expect"));
     PUT(row, "experiment", json_incref(json_object_get(json_object_get(run, "/"), "experiment")));
     PUT(row, "number", number);
     return h5_status(&result->h5);
@@ -217,6 +218,31 @@ static void add_sweep(struct report *r)
     PUT(r->tree, "sweep", sweep);
 }
 
+static double live_peak_of(const struct report *r, int run)
+{
+    return figure_number(json_object_get(json_array_get(r->runs, (size_t)run), "/plan"), "live_peak_bytes");
+}
+
+/* The points that the run's spec quotes, at their shares of the live peak of its baseline; without one, none. */
+static json_t *published_points(const struct report *r, int run)
+{
+    json_t *points = json_array(), *quoted = report_list(r->result[run], "published"), *pair, *point;
+    size_t i, k;
+    json_array_foreach(r->pairs, i, pair)
+    {
+        if (run != (int)figure_number(pair, "b")) continue;
+        json_array_foreach(quoted, k, point)
+        {
+            PUT(point, "live_peak_bytes",
+                strtod(figure_string(point, "memory"), NULL) * live_peak_of(r, (int)figure_number(pair, "a")));
+            PUT(point, "slowdown", strtod(figure_string(point, "slowdown"), NULL));
+            json_array_append(points, point);
+        }
+    }
+    json_decref(quoted);
+    return points;
+}
+
 /* The plans of all policies for the first variant. */
 static void add_choices(struct report *r)
 {
@@ -232,6 +258,7 @@ static void add_choices(struct report *r)
                      SOON_PLANNED_NODES);
     if (choices) PUT(choices, "run", first);
     PUT(r->tree, "choices", choices ? choices : json_null());
+    PUT(r->tree, "published", published_points(r, first));
 }
 
 static enum status gather(struct report *r)
