@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "console/embed.h"
 #include "report/report_tree.h"
 #include "yaml/new_file.h"
 #include "yaml/yaml_write.h"

@@ -36,9 +36,4 @@ enum status report_check_figures(const char *where);
 /* ST_SPEC: where exists and does not begin with that text. */
 enum status report_check_file(const char *where, const char *first, const char *kind);
 
-/* Declares name, the text of a file of the source tree or of the system as it was when the program was built. */
-#define EMBED(name, path)                                                                                              \
-    __asm__(".section .rodata\n" #name ":\n.incbin \"" path "\"\n.byte 0\n.previous\n");                               \
-    extern const char name[]
-
 #endif
