@@ -15,7 +15,8 @@
 
 /* ---- points ---- */
 
-const char *sweep_point_text(const struct sweep *s, int point)
+/* "policy=sqrt batch=8" */
+static const char *point_text(const struct sweep *s, int point)
 {
     const char *text = "";
     for (int a = 0; a < s->spec->axes; a++)
@@ -91,7 +92,7 @@ static void note_planning(struct sweep *s, int number)
     char text[256];
     if (s->request->quiet) return;
     const uint64_t now = clock_now_ns();
-    snprintf(text, sizeof text, "planning point %d of %d: %.200s", number + 1, s->points, sweep_point_text(s, number));
+    snprintf(text, sizeof text, "planning point %d of %d: %.200s", number + 1, s->points, point_text(s, number));
     terminal_note(stderr, text);
     if (terminal_width(stderr) || (s->noted && now - s->noted < 1000000000)) return;
     fprintf(stderr, "%s\n", text);
@@ -259,7 +260,7 @@ static void do_point(struct sweep *s, int number, bool run)
     struct request request;
     struct experiment *e = NULL;
     if (run)
-        fprintf(stderr, "point %d of %d: %s\n", number + 1, s->points, sweep_point_text(s, number));
+        fprintf(stderr, "point %d of %d: %s\n", number + 1, s->points, point_text(s, number));
     else
         note_planning(s, number);
     enum status status = load_point(s, &s->point[number], &request, &e);
@@ -268,7 +269,7 @@ static void do_point(struct sweep *s, int number, bool run)
     if (status == ST_OK) return;
     const bool refused = !s->point[number].ran;
     sweep_give_up(s, number, refused ? "refused" : "failed", (int)status, errors_reason());
-    if (refused) fprintf(stderr, "point %d of %d cannot run: %s\n", number + 1, s->points, sweep_point_text(s, number));
+    if (refused) fprintf(stderr, "point %d of %d cannot run: %s\n", number + 1, s->points, point_text(s, number));
 }
 
 /* ---- the end ---- */
@@ -308,9 +309,9 @@ static void print_outcomes(const struct sweep *s, const json_t *rows, FILE *out)
                    *failed = figure_string(row, "unmet");
         for (int c = 0; outcomes[c]; c++) points[c] += !strcmp(outcomes[c], outcome);
         judged += json_is_true(json_object_get(row, "judged"));
-        if (reason) fprintf(out, "point %d %s (%s): %s\n", number, outcome, sweep_point_text(s, number - 1), reason);
+        if (reason) fprintf(out, "point %d %s (%s): %s\n", number, outcome, point_text(s, number - 1), reason);
         if (!failed || !*failed) continue;
-        fprintf(out, "point %d (%s): expected %s\n", number, sweep_point_text(s, number - 1), failed);
+        fprintf(out, "point %d (%s): expected %s\n", number, point_text(s, number - 1), failed);
         unmet++;
     }
     fprintf(out, "points    %zu of %d: ", json_array_size(rows), s->points);

@@ -173,7 +173,7 @@ Test(bench, a_file_is_complete_or_absent)
     cli_complains(&cli, "nowhere/costs.yaml: cannot create a file beside it: No such file or directory");
     cr_expect(!strstr(cli.err, "rounds"), "measured in vain:\n%s", cli.err);
     cli_expect(&cli, 2, "bench --costs small.yaml --out small.yaml");
-    cli_complains(&cli, "small.yaml: exists and is no rematch_costs file; nothing was measured");
+    cli_complains(&cli, "small.yaml: exists and is no rematch_costs file; nothing was written");
     cli_expect(&cli, 0, "plan small.yaml");
     cli_file(&cli, "costs.yaml", "# of another day\nrematch_costs: 1\n");
     cli_file(&cli, "costs.yaml.part", "of another\n");

@@ -24,6 +24,22 @@ void figures_note(json_t *texts, const char *format, ...)
     va_end(arguments);
 }
 
+json_t *figures_rows(const json_t *columns)
+{
+    const char *key;
+    json_t *rows = json_array(), *column, *value;
+    size_t i;
+    json_object_foreach((json_t *)columns, key, column)
+    {
+        json_array_foreach(column, i, value)
+        {
+            if (i == json_array_size(rows)) json_array_append_new(rows, json_object());
+            json_object_set(json_array_get(rows, i), key, value);
+        }
+    }
+    return rows;
+}
+
 void figures_write(json_t *figures, FILE *out)
 {
     json_dumpf(figures, out, JSON_INDENT(2) | JSON_REAL_PRECISION(17));

@@ -45,6 +45,9 @@ const char *figure_string(const json_t *object, const char *key);
 /* Appends a formatted text to an array. */
 void figures_note(json_t *texts, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* The rows of an object that has an array a column; other members are left out. */
+json_t *figures_rows(const json_t *columns);
+
 /* Writes the tree as indented JSON and frees it. */
 void figures_write(json_t *figures, FILE *out);
 

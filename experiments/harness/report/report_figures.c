@@ -58,23 +58,6 @@ static void write_rows(struct drawing *d, const char *block, const json_t *rows,
     fprintf(d->gnuplot, "END\n");
 }
 
-/* The rows of an object that has an array a column. */
-static json_t *rows_of(const json_t *columns)
-{
-    const char *key;
-    json_t *rows = json_array(), *column, *value;
-    size_t i;
-    json_object_foreach((json_t *)columns, key, column)
-    {
-        json_array_foreach(column, i, value)
-        {
-            if (i == json_array_size(rows)) json_array_append_new(rows, json_object());
-            json_object_set(json_array_get(rows, i), key, value);
-        }
-    }
-    return rows;
-}
-
 /* Sets names to the texts that the rows have of key, each once. */
 static void write_names(struct drawing *d, const json_t *rows, const char *key)
 {
@@ -182,7 +165,7 @@ static enum status draw_choices(struct drawing *d, const json_t *choices)
 
 static enum status draw_losses(struct drawing *d, json_t *pair, const char *name)
 {
-    json_t *rows = rows_of(get(pair, "losses"));
+    json_t *rows = figures_rows(get(pair, "losses"));
     const char *a = "a", *b = "b";
     const bool any = json_array_size(rows) > 0;
     json_unpack(pair, "{s:[s, s]}", "names", &a, &b);
@@ -196,7 +179,7 @@ static enum status draw_losses(struct drawing *d, json_t *pair, const char *name
 /* Of an axis whose values are numbers. */
 static enum status draw_axis(struct drawing *d, const json_t *axis, const char *name)
 {
-    json_t *rows = rows_of(axis), *row;
+    json_t *rows = figures_rows(axis), *row;
     size_t i;
     json_array_foreach(rows, i, row)
     {

@@ -33,7 +33,4 @@ enum status report_check_page(const char *where);
 enum status report_check_trace(const char *where);
 enum status report_check_figures(const char *where);
 
-/* ST_SPEC: where exists and does not begin with that text. */
-enum status report_check_file(const char *where, const char *first, const char *kind);
-
 #endif

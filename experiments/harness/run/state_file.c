@@ -69,7 +69,7 @@ static struct heading heading_create(const struct job *job)
 
 static struct digest digest_of(const struct heading *h) { return digest_bytes(h->head, h->bytes - sizeof *h->digest); }
 
-char *state_file_path(const char *result, char path[RECORD_PATH])
+static char *path_of(const char *result, char path[RECORD_PATH])
 {
     snprintf(path, RECORD_PATH, "%.1000s.state", result);
     return path;
@@ -78,14 +78,14 @@ char *state_file_path(const char *result, char path[RECORD_PATH])
 bool state_file_exists(const char *result)
 {
     char path[RECORD_PATH];
-    return access(state_file_path(result, path), F_OK) == 0;
+    return access(path_of(result, path), F_OK) == 0;
 }
 
 void state_file_remove(const char *result)
 {
     struct new_file file;
     char path[RECORD_PATH];
-    unlink(state_file_path(result, path));
+    unlink(path_of(result, path));
     snprintf(file.name, sizeof file.name, "%s.new", path);
     new_file_drop(&file);
 }
@@ -150,7 +150,7 @@ enum status state_file_write(const struct state_file *f, const struct state_figu
                              const struct best_case *least)
 {
     char path[RECORD_PATH];
-    struct new_file fresh = {.path = state_file_path(f->path, path)};
+    struct new_file fresh = {.path = path_of(f->path, path)};
     snprintf(fresh.name, sizeof fresh.name, "%s.new", path);
     const int descriptor = new_file_create(fresh.name);
     if (descriptor < 0) return fail(ST_FAILED, "%s: cannot write: %s", path, strerror(errno));
@@ -219,7 +219,7 @@ enum status state_file_read(const struct state_file *f, const struct result *pas
     char path[RECORD_PATH];
     int descriptor;
     uint64_t bytes;
-    TRY(file_open(state_file_path(f->path, path), &descriptor, &bytes));
+    TRY(file_open(path_of(f->path, path), &descriptor, &bytes));
     const struct heading h = heading_create(f->job);
     const enum status status = get_all(descriptor, path, f, &h, past);
     if (status == ST_OK) {

@@ -22,8 +22,7 @@ struct state_figures {
     uint64_t rest_ns, known;    /* of the best-case step, whose times of ops follow in the file */
 };
 
-/* The path of the state file of a result file, and whether there is one. */
-char *state_file_path(const char *result, char path[RECORD_PATH]);
+/* Whether there is one beside a result file. */
 bool state_file_exists(const char *result);
 
 /* Replaces the file once the new one is on the disk. ST_FAILED: it cannot be written (the message names path and
