@@ -11,7 +11,6 @@
 #include "base/units.h"
 #include "build.h"
 #include "console/terminal.h"
-#include "console/utf8.h"
 #include "job/cuda_program.h"
 #include "job/machine.h"
 #include "report/show.h"
@@ -31,10 +30,8 @@ struct doctor {
 
 static void check(struct doctor *d, enum state state, const char *what, const char *said)
 {
-    char *text = region_text(d->region, "%s", said);
-    utf8_clean(text, "");
-    json_array_append_new(d->checks,
-                          json_pack("{s:s, s:s, s:s}", "state", state_names[state], "what", what, "text", text));
+    json_array_append_new(
+        d->checks, json_pack("{s:s, s:s, s:o}", "state", state_names[state], "what", what, "text", figure_plain(said)));
     if (state > d->worst) d->worst = state;
 }
 

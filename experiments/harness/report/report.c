@@ -8,7 +8,6 @@
 
 #include "analysis/compare.h"
 #include "analysis/result_row.h"
-#include "console/utf8.h"
 #include "report/report_tree.h"
 #include "report/show.h"
 
@@ -64,13 +63,6 @@ static json_t *op_times(struct result *r)
     return times;
 }
 
-static json_t *clean_text(const char *text, struct region *region)
-{
-    char *copy = region_text(region, "%s", text);
-    utf8_clean(copy, "");
-    return json_string(copy);
-}
-
 static enum status add_run(struct report *r, int number)
 {
     const char *path = r->request->file[number];
@@ -92,7 +84,7 @@ static enum status add_run(struct report *r, int number)
     groups = json_object_get(run, "/plan");
     json_object_del(groups, "schedule"); /* the plan has them */
     json_object_del(groups, "peak_tensors");
-    PUT(run, "path", clean_text(path, r->region));
+    PUT(run, "path", figure_plain(path));
     PUT(run, "side", result->variant);
     PUT(run, "plan", index < 0 ? json_null() : json_integer(index));
     PUT(run, "op_least_ns", op_times(result));
@@ -159,7 +151,7 @@ static void add_pair(struct report *r, int a, int b)
     const enum status status = compare_files(r->request->file[a], r->request->file[b], &comparison);
     json_t *pair = status == ST_OK ? comparison_figures(&comparison) : json_object();
     json_decref(comparison.figures);
-    if (status != ST_OK) PUT(pair, "sentence", clean_text(status_message(), r->region));
+    if (status != ST_OK) PUT(pair, "sentence", figure_plain(status_message()));
     if (status == ST_OK) PUT(pair, "names", json_pack("[s, s]", comparison.name[0], comparison.name[1]));
     PUT(pair, "compared", status == ST_OK ? json_true() : json_false());
     PUT(pair, "a", a);

@@ -76,11 +76,7 @@ static enum status find_choices(struct result *r, struct job *job, json_t *choic
     struct policy_grid grid = {.region = r->region, .job = job, .progress = stderr, .slowdown = INFINITY};
     struct plan_data data;
     TRY(record_plan_read(&r->h5, r->region, &data));
-    for (int i = 0; i < data.nodes; i++) {
-        const struct plan_data_node *n = &data.node[i];
-        job->network->cost[i] =
-            (struct cost){n->forward_time, n->once_time, {n->backward_time[0], n->backward_time[1]}};
-    }
+    record_plan_costs(&data, job->network);
     const enum status status = policy_grid_all(&grid);
     terminal_note(stderr, "");
     TRY(status);
