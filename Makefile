@@ -142,8 +142,9 @@ $(BUILD)/%.o: %.c $(BUILD)/flags | $(BUILD)/build.h $(BUILD)/backends.def
 	@$(CC) $(CFLAGS) $(WERROR) -MMD -MP -c -o $@ $<
 
 # What the program embeds.
-$(BUILD)/experiments/harness/report/report_page.o $(BUILD)/experiments/harness/report/report_figures.o: \
-    $(addprefix experiments/harness/report/report.,css js gp)
+$(addprefix $(BUILD)/experiments/harness/,$(addsuffix .o,report/report_page report/report_figures report/complete bundle/describe)): \
+    $(addprefix experiments/harness/,report/report.css report/report.js report/report.gp report/complete.bash report/complete.zsh \
+      bundle/readme.md.in)
 
 $(BUILD)/%.o: %.cu $(BUILD)/flags
 	@mkdir -p $(@D); echo "nvcc $<"

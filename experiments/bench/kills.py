@@ -2,8 +2,9 @@
 """Kills runs at random moments, lets them go on, and measures what records and state files cost:
 `experiments/bench/kills.py [--kills N] [--cost-steps N] [--out FILE]`.
 
-A kill is SIGKILL of the parent, of the process that trains or of both, at a moment drawn uniformly from the duration of a
-run, set-up and end included; one that comes after the end is drawn again. Then the file must be readable and have every
+A kill is SIGKILL of the parent, of the process that trains or of both, at a random moment: of every eight one is drawn
+uniformly from the duration of a run, set-up and end included, the others from what remains of it once its file is there.
+One that comes after the end is drawn again. Then the file must be readable and have every
 step whose line the run had printed (the suite's tests see every step), and the same command must end with exit code 0 and
 a file that equals the uninterrupted run's in every bit and, without its times and pieces, as a whole.
 
@@ -57,6 +58,7 @@ state_every: 10
 results: out
 """
 COMMAND = ["run", "killed.yaml", "--only", "variant"]
+ANY_MOMENT = 1 / 8  # the share of kills that may come before there is a file
 VICTIMS = ("the parent", "the process that trains", "both")
 COST_SPEC, COST_STATE_EVERY = "vgg16-recompute", 10
 HEAD = """# Runs that were killed and went on
@@ -118,7 +120,11 @@ def kill_once(folder, victim, duration):
     shutil.rmtree(os.path.join(folder, "out"), ignore_errors=True)
     with open(os.path.join(folder, "printed"), "w+", encoding="utf-8") as printed:
         with subprocess.Popen([measure.PROGRAM, *COMMAND], cwd=folder, stdout=subprocess.DEVNULL, stderr=printed) as run:
-            time.sleep(random.uniform(0, duration))
+            begun = time.monotonic()
+            if random.random() >= ANY_MOMENT:
+                while run.poll() is None and not result(folder, ".h5.part") and not result(folder, ".h5"):
+                    time.sleep(0.001)
+            time.sleep(random.uniform(0, max(duration - (time.monotonic() - begun), 0)))
             child = child_of(run.pid)
             if victim != 1 or not child:
                 run.kill()

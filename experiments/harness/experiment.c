@@ -136,50 +136,35 @@ static bool has_file(const char *folder, const char *end)
     return found;
 }
 
-/* What an earlier command left of each side. */
-struct unfinished {
-    const char *folder, *id[SIDES];
-    bool part[SIDES], state[SIDES];
-};
-
-/* Without any unfinished file, no run id needs to be computed. region holds the texts. */
-static enum status find_unfinished(const struct experiment *e, struct region *region, struct unfinished *u)
-{
-    const struct spec *spec = e->side[SIDE_VARIANT].spec;
-    *u = (struct unfinished){.folder = region_text(region, "%s/%s", spec->results, spec->name)};
-    for (int i = 0; i < SIDES && has_file(u->folder, ".h5.part"); i++) {
-        char id[RUN_ID_TEXT], name[RECORD_NAME];
-        TRY(report_error(run_id_compute(e->side[i].job, id)));
-        u->id[i] = region_text(region, "%s", id);
-        const char *path = region_text(region, "%s/%s.h5", u->folder, record_name(spec, side_names[i], id, name));
-        u->part[i] = access(region_text(region, "%s.part", path), F_OK) == 0;
-        u->state[i] = u->part[i] && state_file_exists(path);
-    }
-    return ST_OK;
-}
-
 /* Where the variant goes on, a complete baseline need not be run again; likewise if states are written, but the variant
- * did not get to its first. ST_MISSING: no side goes on, but must. */
+ * did not get to its first. Without any unfinished file, no run id needs to be computed. ST_MISSING: no side goes on,
+ * but must. */
 static enum status prepare_resume(struct experiment *e, const struct request *request, struct region *region)
 {
-    struct unfinished u;
-    bool any = false;
+    const struct spec *spec = e->side[SIDE_VARIANT].spec;
+    const char *folder = region_text(region, "%s/%s", spec->results, spec->name);
+    bool part[SIDES] = {false}, state[SIDES] = {false}, any = false;
+    char id[SIDES][RUN_ID_TEXT], name[RECORD_NAME];
     if (request->resume == RESUME_NEVER) return ST_OK;
-    TRY(find_unfinished(e, region, &u));
-    for (int i = 0; i < SIDES; i++) any |= will_run(request, i) && u.state[i];
+    for (int i = 0; i < SIDES && has_file(folder, ".h5.part"); i++) {
+        TRY(report_error(run_id_compute(e->side[i].job, id[i])));
+        const char *path = region_text(region, "%s/%s.h5", folder, record_name(spec, side_names[i], id[i], name));
+        part[i] = access(region_text(region, "%s.part", path), F_OK) == 0;
+        state[i] = part[i] && state_file_exists(path);
+        any |= will_run(request, i) && state[i];
+    }
     if (request->resume == RESUME_MUST && !any)
         return report_error(
             fail(ST_MISSING,
                  "--resume must: %s has no state of this run (spec, program, machine and data); nothing "
                  "was run",
-                 u.folder));
-    if (!any && !request->quiet && has_file(u.folder, ".h5.state"))
+                 folder));
+    if (!any && !request->quiet && has_file(folder, ".h5.state"))
         fprintf(stderr, "note: %s has the state of another run (spec, program, machine or data), which is left alone\n",
-                u.folder);
-    const bool goes_on = u.state[SIDE_VARIANT] || (u.part[SIDE_VARIANT] && e->side[SIDE_VARIANT].spec->state_every > 0);
-    if (goes_on && !u.part[SIDE_BASELINE] && will_run(request, SIDE_BASELINE))
-        (void)finished_run(u.folder, u.id[SIDE_BASELINE], side_names[SIDE_BASELINE], NULL,
-                           &e->side[SIDE_BASELINE].report);
+                folder);
+    const bool goes_on = state[SIDE_VARIANT] || (part[SIDE_VARIANT] && spec->state_every > 0);
+    if (goes_on && !part[SIDE_BASELINE] && will_run(request, SIDE_BASELINE))
+        (void)finished_run(folder, id[SIDE_BASELINE], side_names[SIDE_BASELINE], NULL, &e->side[SIDE_BASELINE].report);
     return ST_OK;
 }
 

@@ -16,6 +16,7 @@
 #include "console/manual.h"
 #include "console/terminal.h"
 #include "experiment.h"
+#include "job/costs.h"
 #include "job/cuda_program.h"
 #include "job/thread_waiting.h"
 #include "report/complete.h"
@@ -219,7 +220,7 @@ static enum status run_bench(struct arguments *a)
     const char *path;
     if (!a->given[OPTION_COSTS]) return fail(ST_SPEC, "bench: expected --costs; make bench compares speeds");
     TRY(arguments_spec(a, &path));
-    TRY(yaml_write_check(a->value[OPTION_OUT], "rematch_costs", a->region));
+    TRY(yaml_write_check(a->value[OPTION_OUT], costs_begin, "rematch_costs file"));
     if (waiting_choose()) cuda_program_restart(); /* what runs here is timed */
     return bench_costs(path, a->overrides, a->override, &passes, a->value[OPTION_OUT]);
 }

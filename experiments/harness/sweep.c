@@ -15,7 +15,8 @@
 
 /* ---- points ---- */
 
-const char *sweep_point_text(const struct sweep *s, int point)
+/* "policy=sqrt batch=8" */
+static const char *point_text(const struct sweep *s, int point)
 {
     const char *text = "";
     for (int a = 0; a < s->spec->axes; a++)
@@ -91,7 +92,7 @@ static void note_planning(struct sweep *s, int number)
     char text[256];
     if (s->request->quiet) return;
     const uint64_t now = clock_now_ns();
-    snprintf(text, sizeof text, "planning point %d of %d: %.200s", number + 1, s->points, sweep_point_text(s, number));
+    snprintf(text, sizeof text, "planning point %d of %d: %.200s", number + 1, s->points, point_text(s, number));
     terminal_note(stderr, text);
     if (terminal_width(stderr) || (s->noted && now - s->noted < 1000000000)) return;
     fprintf(stderr, "%s\n", text);
@@ -196,32 +197,6 @@ static bool is_finished(const struct sweep *s, const struct point *p, struct exp
                         &e->side[side].report);
 }
 
-/* A finished point is compared again, but not run. */
-static enum status look_at_point(struct sweep *s, int number, struct experiment *e, const struct request *request)
-{
-    struct point *p = &s->point[number];
-    const uint64_t left = e->side[SIDE_VARIANT].summary->machine.bytes;
-    s->memory = s->memory && s->memory < left ? s->memory : left;
-    add_plan(p->row, e->side[SIDE_VARIANT].job->plan);
-    if (!is_finished(s, p, e, SIDE_BASELINE) || !is_finished(s, p, e, SIDE_VARIANT)) return experiment_fits(e, request);
-    p->ran = true;
-    s->finished++;
-    return compare_point(s, number, e);
-}
-
-static void plan_point(struct sweep *s, int number)
-{
-    struct request request;
-    struct experiment *e = NULL;
-    note_planning(s, number);
-    enum status status = load_point(s, &s->point[number], &request, &e);
-    if (status == ST_OK) status = look_at_point(s, number, e, &request);
-    experiment_destroy(e);
-    if (status == ST_OK) return;
-    sweep_give_up(s, number, "refused", (int)status, errors_reason());
-    fprintf(stderr, "point %d of %d cannot run: %s\n", number + 1, s->points, sweep_point_text(s, number));
-}
-
 /* The reason is the status in the side's file, else its exit code. */
 static void side_failed(struct sweep *s, int number, const struct side *side, enum side_index index)
 {
@@ -254,7 +229,6 @@ static enum status run_side(struct sweep *s, struct point *p, struct experiment 
 static enum status run_both(struct sweep *s, int number, struct experiment *e, const struct request *request)
 {
     struct point *p = &s->point[number];
-    TRY(experiment_fits(e, request));
     TRY(run_side(s, p, e, SIDE_BASELINE, request));
     const enum side_index last = p->code == 0 ? SIDE_VARIANT : SIDE_BASELINE;
     if (p->code == 0) TRY(run_side(s, p, e, SIDE_VARIANT, request));
@@ -264,16 +238,38 @@ static enum status run_both(struct sweep *s, int number, struct experiment *e, c
     return ST_OK;
 }
 
-static void run_point(struct sweep *s, int number)
+/* A finished point is compared again, but not run. */
+static enum status take_point(struct sweep *s, int number, struct experiment *e, const struct request *request,
+                              bool run)
+{
+    struct point *p = &s->point[number];
+    const uint64_t left = e->side[SIDE_VARIANT].summary->machine.bytes;
+    s->memory = s->memory && s->memory < left ? s->memory : left;
+    add_plan(p->row, e->side[SIDE_VARIANT].job->plan);
+    p->ran = is_finished(s, p, e, SIDE_BASELINE) && is_finished(s, p, e, SIDE_VARIANT);
+    s->finished += p->ran;
+    if (p->ran) return compare_point(s, number, e);
+    TRY(experiment_fits(e, request));
+    p->ran = run;
+    return run ? run_both(s, number, e, request) : ST_OK;
+}
+
+/* Plans a point; with run, runs it. */
+static void do_point(struct sweep *s, int number, bool run)
 {
     struct request request;
     struct experiment *e = NULL;
-    fprintf(stderr, "point %d of %d: %s\n", number + 1, s->points, sweep_point_text(s, number));
+    if (run)
+        fprintf(stderr, "point %d of %d: %s\n", number + 1, s->points, point_text(s, number));
+    else
+        note_planning(s, number);
     enum status status = load_point(s, &s->point[number], &request, &e);
-    if (status == ST_OK) status = run_both(s, number, e, &request);
-    if (status != ST_OK) sweep_give_up(s, number, "failed", (int)status, errors_reason());
-    s->point[number].ran = true;
+    if (status == ST_OK) status = take_point(s, number, e, &request, run);
     experiment_destroy(e);
+    if (status == ST_OK) return;
+    const bool refused = !s->point[number].ran;
+    sweep_give_up(s, number, refused ? "refused" : "failed", (int)status, errors_reason());
+    if (refused) fprintf(stderr, "point %d of %d cannot run: %s\n", number + 1, s->points, point_text(s, number));
 }
 
 /* ---- the end ---- */
@@ -313,9 +309,9 @@ static void print_outcomes(const struct sweep *s, const json_t *rows, FILE *out)
                    *failed = figure_string(row, "unmet");
         for (int c = 0; outcomes[c]; c++) points[c] += !strcmp(outcomes[c], outcome);
         judged += json_is_true(json_object_get(row, "judged"));
-        if (reason) fprintf(out, "point %d %s (%s): %s\n", number, outcome, sweep_point_text(s, number - 1), reason);
+        if (reason) fprintf(out, "point %d %s (%s): %s\n", number, outcome, point_text(s, number - 1), reason);
         if (!failed || !*failed) continue;
-        fprintf(out, "point %d (%s): expected %s\n", number, sweep_point_text(s, number - 1), failed);
+        fprintf(out, "point %d (%s): expected %s\n", number, point_text(s, number - 1), failed);
         unmet++;
     }
     fprintf(out, "points    %zu of %d: ", json_array_size(rows), s->points);
@@ -342,7 +338,7 @@ static int run_one_by_one(struct sweep *s)
 {
     for (int i = 0; i < s->points; i++) {
         if (!s->point[i].own || s->point[i].ran) continue;
-        run_point(s, i);
+        do_point(s, i, true);
         if (s->point[i].code > 128) return s->point[i].code;
         TRY(report_error(sweep_index_update(s)));
     }
@@ -353,7 +349,7 @@ static int run_points(struct sweep *s)
 {
     int worst = ST_OK;
     for (int i = 0; i < s->points; i++)
-        if (s->point[i].own) plan_point(s, i);
+        if (s->point[i].own && !s->request->point) do_point(s, i, false); /* a point alone is planned as it runs */
     terminal_note(stderr, "");
     int code = (int)report_error(sweep_index_update(s));
     if (code == ST_OK) code = s->request->jobs > 1 ? sweep_jobs_run(s) : run_one_by_one(s);

@@ -32,9 +32,6 @@ struct sweep {
     uint64_t noted; /* time of the last line about planning, ns */
 };
 
-/* "policy=sqrt batch=8" */
-const char *sweep_point_text(const struct sweep *sweep, int point);
-
 /* A point without a result. */
 void sweep_give_up(struct sweep *sweep, int point, const char *outcome, int code, const char *reason);
 

@@ -88,6 +88,14 @@ void fake_seal(const struct fake *fake, struct step_record *step)
         step->result.running = digest_bytes(fake->running, (size_t)fake->job.graph->states * sizeof *fake->running);
 }
 
+enum status record_create(const struct job *job, const char *variant, struct record **record)
+{
+    TRY(record_begin(job, variant, record));
+    const enum status status = record_start(*record, 0);
+    if (status != ST_OK) *record = NULL;
+    return status;
+}
+
 struct step_record fake_step(struct fake *fake, uint32_t step)
 {
     const size_t count = (size_t)fake->job.graph->parameters;

@@ -18,6 +18,9 @@ struct fake {
 void fake_open(struct fake *fake, const struct net *net, const char *results);
 void fake_close(struct fake *fake);
 
+/* record_begin() and record_start(), of a run without an earlier file. */
+enum status record_create(const struct job *job, const char *variant, struct record **record);
+
 /* Step number step: loss 2 / (step + 1), digests that depend on step and tensor, live bytes as planned. */
 struct step_record fake_step(struct fake *fake, uint32_t step);
 

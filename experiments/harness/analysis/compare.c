@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 
 #include "base/text.h"
-#include "console/utf8.h"
 
 /* A step's columns: their paths, their names in messages and, for digests, the tensors that they belong to. */
 static const struct {
@@ -258,9 +257,7 @@ static enum status check_apart(const char *a, const char *b)
 static json_t *side_figures(const struct result *r)
 {
     json_t *all = json_object();
-    char *path = region_text(r->region, "%s", r->h5.path);
-    utf8_clean(path, "");
-    PUT(all, "path", path);
+    PUT(all, "path", figure_plain(r->h5.path));
     PUT(all, "policy", r->policy);
     PUT(all, "steps", r->steps);
     PUT(all, "peak_bytes", r->peak_bytes);

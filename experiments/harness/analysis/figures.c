@@ -2,6 +2,11 @@
 
 #include <math.h>
 #include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/region.h"
+#include "console/utf8.h"
 
 json_t *figure_integer(int64_t value) { return json_integer(value); }
 json_t *figure_unsigned(uint64_t value) { return value > INT64_MAX ? json_null() : json_integer((json_int_t)value); }
@@ -22,6 +27,38 @@ void figures_note(json_t *texts, const char *format, ...)
     va_start(arguments, format);
     json_array_append_new(texts, json_vsprintf(format, arguments));
     va_end(arguments);
+}
+
+json_t *figure_plain(const char *text)
+{
+    char *copy = strcpy(allocate(strlen(text) + 1, 1), text);
+    utf8_clean(copy, "");
+    json_t *figure = json_string(copy);
+    free(copy);
+    return figure;
+}
+
+json_t *figures_named(const char *const *name, const size_t *value, int count)
+{
+    json_t *all = json_object();
+    for (int i = 0; i < count; i++) PUT(all, name[i], value[i]);
+    return all;
+}
+
+json_t *figures_rows(const json_t *columns)
+{
+    const char *key;
+    json_t *rows = json_array(), *column, *value;
+    size_t i;
+    json_object_foreach((json_t *)columns, key, column)
+    {
+        json_array_foreach(column, i, value)
+        {
+            if (i == json_array_size(rows)) json_array_append_new(rows, json_object());
+            json_object_set(json_array_get(rows, i), key, value);
+        }
+    }
+    return rows;
 }
 
 void figures_write(json_t *figures, FILE *out)

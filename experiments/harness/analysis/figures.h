@@ -45,6 +45,15 @@ const char *figure_string(const json_t *object, const char *key);
 /* Appends a formatted text to an array. */
 void figures_note(json_t *texts, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* A text of any origin, with '?' for what is no printable UTF-8; those that h5_read() returns are plain already. */
+json_t *figure_plain(const char *text);
+
+/* An object of whole numbers. */
+json_t *figures_named(const char *const *name, const size_t *value, int count);
+
+/* The rows of an object that has an array a column; other members are left out. */
+json_t *figures_rows(const json_t *columns);
+
 /* Writes the tree as indented JSON and frees it. */
 void figures_write(json_t *figures, FILE *out);
 

@@ -13,13 +13,6 @@ static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
 /* ---- figures of any plan ---- */
 
-static json_t *categories(const size_t *bytes, const char *const *names, int count)
-{
-    json_t *all = json_object();
-    for (int i = 0; i < count; i++) PUT(all, names[i], bytes[i]);
-    return all;
-}
-
 static void add_plan(const struct plan *plan, json_t *all)
 {
     const struct network *network = plan->network;
@@ -42,8 +35,8 @@ static void add_plan(const struct plan *plan, json_t *all)
     PUT(all, "arena_bound_bytes", plan->arena_bound);
     PUT(all, "peak_bytes", plan_peak(plan));
     PUT(all, "library_packing_bytes", network->backend ? network->backend->packing : 0);
-    PUT(all, "static", categories(plan->static_bytes, static_names, STATICS));
-    PUT(all, "live_peak", categories(plan->peak_by_category, category_names, CATEGORIES));
+    PUT(all, "static", figures_named(static_names, plan->static_bytes, STATICS));
+    PUT(all, "live_peak", figures_named(category_names, plan->peak_by_category, CATEGORIES));
     PUT(all, "recomputations", plan->recomputations);
     PUT(all, "time", plan->time);
     PUT(all, "slowdown", plan->slowdown);

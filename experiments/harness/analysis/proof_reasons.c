@@ -269,8 +269,8 @@ static void add_unlike(const struct pair *p, const char *name, const char *a, co
 /* Keys that change no number of training, or that are reported elsewhere. */
 static bool is_left_out(const char *key)
 {
-    static const char *const keys[] = {"name", "title",  "expect", "sweep",    "results",    "costs",
-                                       "plan", "policy", "record", "baseline", "state_every"};
+    static const char *const keys[] = {"name",  "title", "expect", "published", "sweep",    "results",
+                                       "costs", "plan",  "policy", "record",    "baseline", "state_every"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (!strcmp(keys[i], key)) return true;
     return false;

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "analysis/compare.h"
-#include "console/utf8.h"
 #include "result/result.h"
 #include "spec/spec.h"
 #include "spec/spec_settings.h"
@@ -32,14 +31,6 @@ static json_t *apart(json_t *(*work)(const void *of), const void *of, int *ended
     }
     if (waited > 0) *ended = WIFSIGNALED(state) ? 128 + WTERMSIG(state) : WEXITSTATUS(state);
     return made;
-}
-
-/* A text of any origin; those that h5_read() returns are plain already. */
-static json_t *plain(const char *text, struct region *region)
-{
-    char *copy = region_text(region, "%s", text);
-    utf8_clean(copy, "");
-    return json_string(copy);
 }
 
 /* Appends "key: value" of a resolved spec's key. */
@@ -66,7 +57,7 @@ static void add_spec(json_t *row, json_t *match, struct result *r)
     }
     PUT(match, "trains", trains);
     PUT(match, "how", how);
-    if (batch && batch->kind == YAML_TEXT) PUT(row, "batch", plain(batch->text, r->region));
+    if (batch && batch->kind == YAML_TEXT) PUT(row, "batch", figure_plain(batch->text));
 }
 
 static void add_overrides(json_t *row, struct result *r)
@@ -80,13 +71,9 @@ static void add_overrides(json_t *row, struct result *r)
 /* The row of a file that cannot be read. */
 static json_t *unreadable(const char *reason)
 {
-    struct region *region = region_create();
-    json_t *row =
-        json_pack("{s:s, s:s, s:s, s:n, s:n, s:n, s:n, s:s, s:s, s:s, s:s, s:s, s:o}", "side", "", "policy", "",
-                  "batch", "", "steps", "peak_bytes", "live_peak_bytes", "step_ns", "status", "unreadable", "verdict",
-                  "-", "baseline", "", "overrides", "", "created", "", "reason", plain(reason, region));
-    region_destroy(region);
-    return row;
+    return json_pack("{s:s, s:s, s:s, s:n, s:n, s:n, s:n, s:s, s:s, s:s, s:s, s:s, s:o}", "side", "", "policy", "",
+                     "batch", "", "steps", "peak_bytes", "live_peak_bytes", "step_ns", "status", "unreadable",
+                     "verdict", "-", "baseline", "", "overrides", "", "created", "", "reason", figure_plain(reason));
 }
 
 static json_t *read_row(const void *path)
@@ -109,7 +96,7 @@ static json_t *read_row(const void *path)
     PUT(row, "match", match);
     const bool readable = h5_status(&r->h5) == ST_OK;
     PUT(row, "status", readable ? result_status(r, status) : "unreadable");
-    PUT(row, "reason", readable ? json_null() : plain(status_message(), r->region));
+    PUT(row, "reason", readable ? json_null() : figure_plain(status_message()));
     result_close(r);
     return row;
 }

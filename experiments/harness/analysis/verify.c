@@ -93,11 +93,7 @@ static enum status judge_rows(struct verification *v, const struct field *column
 static enum status judge_all_rows(struct verification *v, struct job *job)
 {
     const struct plan_options options = job_plan_options(job);
-    for (int i = 0; i < v->data.nodes; i++) {
-        const struct plan_data_node *n = &v->data.node[i];
-        job->network->cost[i] =
-            (struct cost){n->forward_time, n->once_time, {n->backward_time[0], n->backward_time[1]}};
-    }
+    record_plan_costs(&v->data, job->network);
     job->plan->time = v->data.real[REAL_TIME]; /* by those costs, as the simulator found it */
     TRY(plan_bounds(job->plan, job->spec->policy, &job->spec->policy_settings, &options, &job->bounds,
                     &job->budget_bounds));

@@ -4,8 +4,6 @@
 #include <archive_entry.h>
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <sha2.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +17,6 @@
 #include "base/units.h"
 #include "console/utf8.h"
 #include "datasets/files.h"
-#include "result/record_file.h"
 #include "yaml/new_file.h"
 
 enum { PIECE = 1 << 16, NAME_MAX_BYTES = 200, SUMS_MAX = 1 << 22, RATIO_MAX = 200, FILES_MAX = 1 << 15 };
@@ -156,12 +153,12 @@ enum status tarball_write(const char *path, struct tar_file *file, int files)
 
 struct unpacking {
     struct archive *archive;
-    struct archive_entry *entry;
     const char *path, *folder;
     struct region *region;
-    struct tar_file *file;
-    int files;
-    uint64_t left; /* bytes that may still be unpacked */
+    int names, files;
+    const char **name;     /* of what was unpacked */
+    struct tar_file *file; /* of SHA256SUMS */
+    uint64_t left;         /* bytes that may still be unpacked */
 };
 
 static enum status unreadable(const struct unpacking *u)
@@ -169,31 +166,48 @@ static enum status unreadable(const struct unpacking *u)
     const char *why = archive_error_string(u->archive);
     if (archive_errno(u->archive) == EILSEQ) /* it has another format, in the library's words */
         return fail(ST_SPEC, "%s: not a bundle: %s", u->path, why);
-    return fail(ST_FAILED, "%s: cut off or damaged: %s", u->path, why);
+    return fail(ST_FAILED, "%s: cut off or damaged, or the disk is full: %s", u->path, why);
 }
 
-/* The next entry's name in the folder; NULL: there is none. */
-static enum status next_entry(struct unpacking *u, const char **name)
+/* Folders on the way are made by the library. */
+static enum status unpack_entry(struct unpacking *u, struct archive_entry *entry)
 {
-    *name = NULL;
-    const int found = archive_read_next_header(u->archive, &u->entry);
-    if (found == ARCHIVE_EOF) return ST_OK;
-    if (found != ARCHIVE_OK) return unreadable(u);
-    const char *whole = archive_entry_pathname(u->entry);
-    char *shown = region_text(u->region, "%s", whole ? whole : "");
+    const char *whole = archive_entry_pathname(entry);
+    const int64_t bytes = archive_entry_size(entry);
+    char *shown = region_text(u->region, "%s", whole ? whole : ""), limit[UNIT_TEXT];
     utf8_clean(shown, "");
     if (!whole || strncmp(whole, root, sizeof root - 1) != 0 || !tarball_name_is_plain(whole + sizeof root - 1))
         return fail(ST_SPEC, "%s: refused: no bundle has a file called '%s'", u->path, shown);
-    if (archive_entry_filetype(u->entry) != AE_IFREG)
+    if (archive_entry_filetype(entry) != AE_IFREG || archive_entry_hardlink(entry))
         return fail(ST_SPEC, "%s: refused: %s is not a plain file", u->path, shown);
-    *name = shown + sizeof root - 1;
+    if (bytes < 0 || (uint64_t)bytes > u->left)
+        return fail(ST_FAILED, "%s: refused: %s is larger than the %s that may still be unpacked", u->path, shown,
+                    bytes_text((double)u->left, limit));
+    u->left -= (uint64_t)bytes;
+    const char *path = region_text(u->region, "%s/%s", u->folder, whole + sizeof root - 1);
+    if (access(path, F_OK) == 0) return fail(ST_DIFFERS, "%s: %s is there twice", u->path, shown);
+    archive_entry_set_pathname(entry, path);
+    archive_entry_set_perm(entry, 0644);
+    if (archive_read_extract(u->archive, entry, ARCHIVE_EXTRACT_SECURE_SYMLINKS) != ARCHIVE_OK) return unreadable(u);
+    region_grow(u->region, &u->name, u->names, sizeof *u->name);
+    u->name[u->names++] = path + strlen(u->folder) + 1;
     return ST_OK;
 }
 
-/* Lines of a digest, two blanks and a name, ordered by name. */
-static enum status read_sums(struct unpacking *u, char *text)
+static enum status unpack(struct unpacking *u)
 {
-    const char *line = text;
+    struct archive_entry *entry;
+    int found;
+    while ((found = archive_read_next_header(u->archive, &entry)) == ARCHIVE_OK) TRY(unpack_entry(u, entry));
+    return found == ARCHIVE_EOF ? ST_OK : unreadable(u);
+}
+
+/* Lines of a digest, two blanks and a name, ordered by name. */
+static enum status read_sums(struct unpacking *u)
+{
+    char *line;
+    if (file_read_text(region_text(u->region, "%s/%s", u->folder, sums), SUMS_MAX, u->region, &line) != ST_OK)
+        return fail(ST_SPEC, "%s: not a bundle: it has no %s", u->path, sums);
     while (*line) {
         char *end = strchr(line, '\n');
         const size_t digits = strspn(line, "0123456789abcdef");
@@ -203,6 +217,7 @@ static enum status read_sums(struct unpacking *u, char *text)
             u->files == FILES_MAX || (u->files && strcmp(u->file[u->files - 1].name, file.name) >= 0))
             return fail(ST_SPEC, "%s: not a bundle: line %d of %s is wrong", u->path, u->files + 1, sums);
         snprintf(file.sha256, sizeof file.sha256, "%s", line);
+        file.path = region_text(u->region, "%s/%s", u->folder, file.name);
         region_grow(u->region, &u->file, u->files, sizeof *u->file);
         u->file[u->files++] = file;
         line = end + 1;
@@ -210,75 +225,22 @@ static enum status read_sums(struct unpacking *u, char *text)
     return ST_OK;
 }
 
-static enum status read_list(struct unpacking *u)
+static enum status check_sums(struct unpacking *u)
 {
-    const char *name;
-    char *text;
-    TRY(next_entry(u, &name));
-    const int64_t bytes = name ? archive_entry_size(u->entry) : 0;
-    if (!name || strcmp(name, sums) != 0 || bytes <= 0 || bytes > SUMS_MAX)
-        return fail(ST_SPEC, "%s: not a bundle: its first file is not %s%s", u->path, root, sums);
-    NEW(u->region, text, (size_t)bytes + 1);
-    if (archive_read_data(u->archive, text, (size_t)bytes) != bytes) return unreadable(u);
-    return read_sums(u, text);
-}
-
-/* Copies the entry's content to the descriptor, and computes its digest. */
-static enum status copy(struct unpacking *u, const struct tar_file *file, int to, char sha256[65])
-{
-    SHA2_CTX context;
-    char piece[PIECE];
-    la_ssize_t got;
-    SHA256Init(&context);
-    while ((got = archive_read_data(u->archive, piece, sizeof piece)) > 0) {
-        SHA256Update(&context, (const uint8_t *)piece, (size_t)got);
-        if (write(to, piece, (size_t)got) != got)
-            return fail(ST_FAILED, "%s: cannot be written: %s", file->path, strerror(errno));
+    for (struct tar_file *file = u->file; file < u->file + u->files; file++) {
+        struct tar_file found = *file;
+        if (access(file->path, F_OK) != 0) return fail(ST_DIFFERS, "%s: %s was removed", u->path, file->name);
+        TRY(tarball_digest(&found));
+        if (strcmp(found.sha256, file->sha256) != 0)
+            return fail(ST_DIFFERS, "%s: %s was changed: its SHA-256 is %s; expected %s", u->path, file->name,
+                        found.sha256, file->sha256);
+        *file = found;
     }
-    SHA256End(&context, sha256);
-    return got == 0 ? ST_OK : unreadable(u);
-}
-
-static enum status unpack_file(struct unpacking *u, struct tar_file *file)
-{
-    char sha256[65], limit[UNIT_TEXT], *slash;
-    file->bytes = (uint64_t)archive_entry_size(u->entry);
-    if (archive_entry_size(u->entry) < 0 || file->bytes > u->left)
-        return fail(ST_FAILED, "%s: refused: %s is larger than the %s that may still be unpacked", u->path, file->name,
-                    bytes_text((double)u->left, limit));
-    u->left -= file->bytes;
-    char *path = region_text(u->region, "%s/%s", u->folder, file->name);
-    slash = strrchr(path, '/');
-    *slash = '\0';
-    TRY(record_folder(path));
-    *slash = '/';
-    file->path = path;
-    const int to = new_file_create(path);
-    if (to < 0) return fail(ST_FAILED, "%s: cannot be created: %s", path, strerror(errno));
-    enum status status = copy(u, file, to, sha256);
-    if (close(to) != 0 && status == ST_OK) status = fail(ST_FAILED, "%s: cannot be written: %s", path, strerror(errno));
-    if (status == ST_OK && strcmp(sha256, file->sha256) != 0)
-        status = fail(ST_DIFFERS, "%s: %s was changed: its SHA-256 is %s; expected %s", u->path, file->name, sha256,
-                      file->sha256);
-    return status;
-}
-
-static enum status unpack(struct unpacking *u)
-{
-    const char *name;
-    TRY(read_list(u));
-    for (;;) {
-        TRY(next_entry(u, &name));
-        if (!name) break;
-        const struct tar_file key = {.name = name};
-        struct tar_file *file = bsearch(&key, u->file, (size_t)u->files, sizeof key, tarball_order);
-        if (!file) return fail(ST_DIFFERS, "%s: %s was added: it is not in %s", u->path, name, sums);
-        if (file->read) return fail(ST_DIFFERS, "%s: %s is there twice", u->path, name);
-        file->read = true;
-        TRY(unpack_file(u, file));
+    for (int i = 0; i < u->names; i++) {
+        const struct tar_file key = {.name = u->name[i]};
+        if (strcmp(key.name, sums) != 0 && !bsearch(&key, u->file, (size_t)u->files, sizeof key, tarball_order))
+            return fail(ST_DIFFERS, "%s: %s was added: it is not in %s", u->path, key.name, sums);
     }
-    for (int i = 0; i < u->files; i++)
-        if (!u->file[i].read) return fail(ST_DIFFERS, "%s: %s was removed", u->path, u->file[i].name);
     return ST_OK;
 }
 
@@ -305,6 +267,8 @@ enum status tarball_read(const char *path, const char *folder, struct region *re
                       archive_read_support_format_tar(u.archive) == ARCHIVE_OK &&
                       archive_read_open_fd(u.archive, descriptor, PIECE) == ARCHIVE_OK;
     status = good ? unpack(&u) : unreadable(&u);
+    if (status == ST_OK) status = read_sums(&u);
+    if (status == ST_OK) status = check_sums(&u);
     archive_read_free(u.archive);
     close(descriptor);
     *file = u.file;

@@ -1,5 +1,5 @@
-/* The archive of a bundle: tar, compressed by zstd, all files in one folder. The first file, SHA256SUMS, lists the
- * others, as sha256sum -c reads it.
+/* The archive of a bundle: tar, compressed by zstd, all files in one folder. A file, SHA256SUMS, lists the others,
+ * as sha256sum -c reads it.
  *
  * Contract: the same files give the same bytes (sorted names; no times, owners or modes). An archive is distrusted: its
  * names must be plain, nothing but files is unpacked, and no more bytes than the limits allow. */
@@ -17,7 +17,6 @@ struct tar_file {
     const char *text;
     uint64_t bytes;
     char sha256[65];
-    bool read;
 };
 
 /* Whether a name may be in an archive: words of letters, digits, '_', '-' and '.', none of which begins with '.',

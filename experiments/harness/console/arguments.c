@@ -12,42 +12,9 @@
 _Static_assert(OPTIONS <= 32, "struct command has a bit for each");
 
 const struct option_row option_rows[OPTIONS] = {
-    [OPTION_HELP] = {"--help", NULL, "this text; -h too"},
-    [OPTION_JSON] = {"--json", NULL, "one JSON value on stdout, for programs"},
-    [OPTION_OPS] = {"--ops", NULL, "every op with the bytes alive while it runs"},
-    [OPTION_ALONE] = {"--alone", NULL, "without the plans of other policies, which can take longer than this one"},
-    [OPTION_QUIET] = {"--quiet", NULL, "print the verdict and errors only"},
-    [OPTION_VERBOSE] = {"--verbose", NULL, "also the op and the largest tensors at each peak"},
-    [OPTION_PROVENANCE] = {"--provenance", NULL, "also source, build, libraries, machine and data"},
-    [OPTION_PLAN_ONLY] = {"--plan-only", NULL, "check the plan alone, without running it again"},
-    [OPTION_ONLY] = {"--only", "baseline|variant", "run this side alone, without a comparison"},
-    [OPTION_COSTS] = {"--costs", NULL, "time every node's passes and write a file for costs: {name: measured}"},
-    [OPTION_OUT] = {"--out", "FILE",
-                    "the file to write: times, a bundle, a page, or of plan: the plan, for the key plan:; -o too"},
-    [OPTION_FORCE] = {"--force", NULL, "of a sweep: run finished points again"},
-    [OPTION_JOBS] = {"--jobs", "N",
-                     "of a sweep: run up to N points at a time, as many as their plans leave memory for"},
-    [OPTION_SHARD] = {"--shard", "I/N", "of a sweep: points I, I + N, I + 2 N and so on; I from 1"},
-    [OPTION_POINT] = {"--point", "K", "of a sweep: point K alone, from 1"},
-    [OPTION_PRINT_COMMANDS] = {"--print-commands", NULL, "of a sweep: print the command that runs each point"},
-    [OPTION_GRAPH] = {"--graph", NULL, "the file is a graph of times and bytes, which is planned only"},
-    [OPTION_PARETO] = {"--pareto", NULL,
-                       "peak and time of every policy with every setting, and the distance from the bound"},
-    [OPTION_CSV] = {"--csv", NULL, "as comma-separated values"},
-    [OPTION_CSV_TABLE] = {"--csv", "steps|ops|tensors", "a table of the file as comma-separated values"},
-    [OPTION_MAX_BATCH] = {"--max-batch", NULL, "the largest batch within --memory, by policy"},
-    [OPTION_MIN_MEMORY] = {"--min-memory", NULL, "the least memory within --slowdown, by policy"},
-    [OPTION_EXPLAIN] = {"--explain", NULL, "the tensors at the peak, and the effect of each policy"},
-    [OPTION_MEMORY] = {"--memory", "BYTES", "limit of static bytes and arena: 16GB, 900MiB"},
-    [OPTION_SLOWDOWN] = {"--slowdown", "FACTOR", "limit of time; 1.1: 10 % slower than every pass once"},
-    [OPTION_COMPLETION] = {"--completion", "bash|zsh", "print a script that completes words in this shell"},
-    [OPTION_FOLLOW] = {"--follow", NULL, "print the steps of a run that goes on elsewhere, until it ends"},
-    [OPTION_MAN] = {"--man", NULL, "print the manual page: rematch help --man | man -l -"},
-    [OPTION_RESUME] = {"--resume", "auto|must|never",
-                       "go on from the state file of a run that was stopped: if there is one (auto), or else refuse "
-                       "(must); never: run from the beginning"},
-    [OPTION_FIGURES] = {"--figures", "FOLDER", "draw figures there, as SVG and PDF, by gnuplot"},
-    [OPTION_TRACE] = {"--trace", "FILE", "write one step of each run as a trace, for ui.perfetto.dev"},
+#define OPTION(id, name, value, doc) {name, value, doc},
+#include "console/options.def"
+#undef OPTION
 };
 
 bool arguments_take(const struct command *command, int option)

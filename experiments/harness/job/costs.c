@@ -181,11 +181,13 @@ char *costs_step_key(const struct spec *spec, const struct network *network, str
 
 /* ---- writing ---- */
 
+const char costs_begin[] = "# times in ns, the least of all rounds; add and copy: of a MiB\n";
+
 bool costs_write(const void *of, FILE *out)
 {
     const struct costs *costs = of;
     struct region *region = region_create();
-    fprintf(out, "# times in ns, the least of all rounds; add and copy: of a MiB\nrematch_costs: %d\n", VERSION);
+    fprintf(out, "%srematch_costs: %d\n", costs_begin, VERSION);
     yaml_write_settings(head_keys, costs, "", "\n", region, out);
     fprintf(out, "\nstep: {");
     yaml_write_settings(step_keys, &costs->step, "", ", ", region, out);

@@ -52,6 +52,9 @@ bool costs_here(const struct costs *costs, const struct backend *backend);
 /* "Intel Xeon, avx512_core, cpu, 2 threads, oneDNN 2.6.3": where, and with what. */
 const char *costs_where(const struct costs *costs, struct region *region);
 
+/* How such a file begins. */
+extern const char costs_begin[];
+
 /* The file's text of costs, a struct costs, in canonical form, for yaml_write_whole(). false: the stream failed. */
 bool costs_write(const void *costs, FILE *out);
 

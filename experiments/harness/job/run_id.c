@@ -13,7 +13,7 @@
 static bool is_left_out(const char *line)
 {
     static const char *const keys[] = {
-        "name:", "title:", "expect:", "sweep:", "results:", "costs:", "plan:", "state_every:"};
+        "name:", "title:", "expect:", "published:", "sweep:", "results:", "costs:", "plan:", "state_every:"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (strncmp(line, keys[i], strlen(keys[i])) == 0) return true;
     return false;

@@ -17,7 +17,7 @@ struct run_id_parts {
 enum status run_id_of_job(const struct job *job, struct region *region, struct run_id_parts *parts);
 
 /* 16 hexadecimal digits: the first of the XXH3-128 of the resolved spec (without the keys that cannot change a bit:
- * name, title, expect, sweep, results, costs, plan, state_every) and of the other parts. */
+ * name, title, expect, published, sweep, results, costs, plan, state_every) and of the other parts. */
 void run_id_print(const struct run_id_parts *parts, struct region *region, char id[RUN_ID_TEXT]);
 
 /* The id of a job. */

@@ -3,36 +3,16 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "console/embed.h"
 #include "spec/schema.h"
 
-const char complete_command[] = "child-complete";
+const char complete_command[] = "child-complete"; /* the scripts call it */
 
 /* Where the program prints nothing, both complete files. A name is never expanded by the shell. */
-static const char bash[] = "# Completes rematch in bash: made by rematch help --completion bash\n"
-                           "_rematch() {\n"
-                           "    local line word=${COMP_WORDS[COMP_CWORD]}\n"
-                           "    COMPREPLY=()\n"
-                           "    while IFS= read -r line; do\n"
-                           "        [[ $line == \"$word\"* ]] && COMPREPLY+=(\"${line%%%%$'\\t'*}\")\n"
-                           "    done < <(\"${COMP_WORDS[0]}\" %s \"${COMP_WORDS[@]:1:COMP_CWORD}\" 2>/dev/null)\n"
-                           "    [[ ${COMPREPLY[0]-} != *= ]] || compopt -o nospace\n"
-                           "}\n"
-                           "complete -o default -F _rematch rematch\n";
-static const char zsh[] =
-    "#compdef rematch\n"
-    "# Completes rematch in zsh: made by rematch help --completion zsh\n"
-    "local -a found keys\n"
-    "local line word\n"
-    "for line in ${(f)\"$(${words[1]} %s \"${(@)words[2,CURRENT]}\" 2>/dev/null)\"}; do\n"
-    "    word=${line%%%%$'\\t'*}\n"
-    "    [[ $word == *= ]] && keys+=(\"$word:${line#*$'\\t'}\") || found+=(\"$word:${line#*$'\\t'}\")\n"
-    "done\n"
-    "_describe argument found || _describe key keys -S '' || _files\n";
+EMBED(complete_bash, "experiments/harness/report/complete.bash");
+EMBED(complete_zsh, "experiments/harness/report/complete.zsh");
 
-void complete_script(const char *shell, FILE *out)
-{
-    fprintf(out, strcmp(shell, "bash") == 0 ? bash : zsh, complete_command);
-}
+void complete_script(const char *shell, FILE *out) { fputs(strcmp(shell, "bash") ? complete_zsh : complete_bash, out); }
 
 static void print_commands(const struct command *commands, int count, FILE *out)
 {

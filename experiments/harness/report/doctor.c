@@ -1,6 +1,5 @@
 #include "report/doctor.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,7 +11,6 @@
 #include "base/units.h"
 #include "build.h"
 #include "console/terminal.h"
-#include "console/utf8.h"
 #include "job/cuda_program.h"
 #include "job/machine.h"
 #include "report/show.h"
@@ -30,32 +28,21 @@ struct doctor {
     enum state worst;
 };
 
-static void check(struct doctor *d, enum state state, const char *what, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
-
-static void check(struct doctor *d, enum state state, const char *what, const char *format, ...)
+static void check(struct doctor *d, enum state state, const char *what, const char *said)
 {
-    char text[4096];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    utf8_clean(text, "");
-    json_array_append_new(d->checks,
-                          json_pack("{s:s, s:s, s:s}", "state", state_names[state], "what", what, "text", text));
+    json_array_append_new(
+        d->checks, json_pack("{s:s, s:s, s:o}", "state", state_names[state], "what", what, "text", figure_plain(said)));
     if (state > d->worst) d->worst = state;
 }
 
-/* Runs a shell command, in whose environment REMATCH_SELF is this program and REMATCH_FOLDER its folder. Its output as
- * one line, and its exit code, -1: it could not be run. */
+/* Runs a shell command, in whose environment REMATCH_SELF is this program. Its output as one line, and its exit code,
+ * -1: it could not be run. */
 static const char *output_of(struct doctor *d, const char *command, int *code)
 {
-    char self[4096], all[4096];
+    char self[4096] = "", all[4096];
     const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-    self[length > 0 ? length : 0] = '\0';
+    (void)length;
     setenv("REMATCH_SELF", self, true);
-    *(strrchr(self, '/') ? strrchr(self, '/') : self) = '\0';
-    setenv("REMATCH_FOLDER", self, true);
     FILE *output = popen(command, "re");
     const size_t got = output ? fread(all, 1, sizeof all - 1, output) : 0;
     const int state = output ? pclose(output) : -1;
@@ -69,14 +56,13 @@ static const char *output_of(struct doctor *d, const char *command, int *code)
 
 static void check_packages(struct doctor *d)
 {
-    static const char command[] = "cd \"$REMATCH_FOLDER/../..\" && [ -x .ci/deps.sh ] || exit 9; "
-                                  ".ci/deps.sh -n build test 2>&1";
+    static const char command[] = "cd \"${REMATCH_SELF%/*}/../..\" && [ -x .ci/deps.sh ] || exit 9; "
+                                  ".ci/deps.sh -n build test 2>&1",
+                      elsewhere[] = "not looked at: this program is not in the repository that it was built in";
     int code;
     const char *text = output_of(d, command, &code);
-    if (code == 9)
-        check(d, STATE_ABSENT, "packages", "not looked at: this program is not in the repository that it was built in");
-    else
-        check(d, code ? STATE_MISSING : STATE_OK, "packages", "%s", code ? text : "all that make and make test need");
+    const enum state state = code == 9 ? STATE_ABSENT : code ? STATE_MISSING : STATE_OK;
+    check(d, state, "packages", code == 9 ? elsewhere : code ? text : "all that make and make test need");
 }
 
 enum status doctor_backend(const char *name)
@@ -97,16 +83,13 @@ static void check_backends(struct doctor *d)
     const struct registry *backends = spec_section("backend")->registry;
     for (int i = 0; backends->choice(i).name; i++) {
         const char *name = backends->choice(i).name;
-        const bool needed = !strcmp(name, backends->preset);
+        const enum state lacking = strcmp(name, backends->preset) ? STATE_ABSENT : STATE_MISSING;
         int code;
         const char *command = region_text(d->region, "\"$REMATCH_SELF\" %s %s 2>&1", doctor_command, name);
         const char *text = output_of(d, command, &code);
         if (!strncmp(text, mistake, sizeof mistake - 1)) text += sizeof mistake - 1;
-        check(d,
-              !code    ? STATE_OK
-              : needed ? STATE_MISSING
-                       : STATE_ABSENT,
-              region_text(d->region, "backend %s", name), "%s", *text ? text : "opening it ends the program");
+        check(d, code ? lacking : STATE_OK, region_text(d->region, "backend %s", name),
+              *text ? text : "opening it ends the program");
     }
 }
 
@@ -116,10 +99,11 @@ static void check_files(struct doctor *d, const char *what, const struct dataset
     uint64_t bytes = 0;
     const char *path = data->file[0].path, *slash = strrchr(path, '/');
     for (int i = 0; i < data->files; i++) bytes += data->file[i].bytes;
-    check(d, STATE_OK, what, "%.*s: %d file%s, %s, %lld training and %lld test samples, digest %s",
-          slash ? (int)(slash - path) : 1, slash ? path : ".", data->files, text_plural(data->files),
-          bytes_text((double)bytes, size), (long long)data->count[SPLIT_TRAIN], (long long)data->count[SPLIT_TEST],
-          digest_print(data->digest, digest));
+    check(d, STATE_OK, what,
+          region_text(d->region, "%.*s: %d file%s, %s, %lld training and %lld test samples, digest %s",
+                      slash ? (int)(slash - path) : 1, slash ? path : ".", data->files, text_plural(data->files),
+                      bytes_text((double)bytes, size), (long long)data->count[SPLIT_TRAIN],
+                      (long long)data->count[SPLIT_TEST], digest_print(data->digest, digest)));
 }
 
 /* Those that are read from files; where another stands in, the notice says why. */
@@ -128,7 +112,8 @@ static void check_data(struct doctor *d)
     struct stat folder;
     const char *root = getenv("REMATCH_DATA");
     if (root && *root && (stat(root, &folder) != 0 || !S_ISDIR(folder.st_mode)))
-        check(d, STATE_MISSING, "REMATCH_DATA", "'%s' is no folder; export REMATCH_DATA=FOLDER, or unset it", root);
+        check(d, STATE_MISSING, "REMATCH_DATA",
+              region_text(d->region, "'%s' is no folder; export REMATCH_DATA=FOLDER, or unset it", root));
     for (const struct dataset_kind *const *kind = dataset_table; *kind; kind++) {
         struct dataset_settings settings = {.samples = 0};
         struct dataset *data;
@@ -139,9 +124,9 @@ static void check_data(struct doctor *d)
         if (status == ST_OK) status = dataset_open((*kind)->name, &settings, 0, &data);
         terminal_note(stderr, "");
         if (status != ST_OK)
-            check(d, status == ST_MISSING ? STATE_ABSENT : STATE_DAMAGED, what, "%s", status_message());
+            check(d, status == ST_MISSING ? STATE_ABSENT : STATE_DAMAGED, what, status_message());
         else if (data->kind != *kind)
-            check(d, STATE_ABSENT, what, "%s", data->notice);
+            check(d, STATE_ABSENT, what, data->notice);
         else
             check_files(d, what, data);
         if (status == ST_OK) dataset_close(data);

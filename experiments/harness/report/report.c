@@ -3,11 +3,11 @@
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analysis/compare.h"
 #include "analysis/result_row.h"
-#include "console/utf8.h"
 #include "report/report_tree.h"
 #include "report/show.h"
 
@@ -63,13 +63,6 @@ static json_t *op_times(struct result *r)
     return times;
 }
 
-static json_t *clean_text(const char *text, struct region *region)
-{
-    char *copy = region_text(region, "%s", text);
-    utf8_clean(copy, "");
-    return json_string(copy);
-}
-
 static enum status add_run(struct report *r, int number)
 {
     const char *path = r->request->file[number];
@@ -91,11 +84,11 @@ static enum status add_run(struct report *r, int number)
     groups = json_object_get(run, "/plan");
     json_object_del(groups, "schedule"); /* the plan has them */
     json_object_del(groups, "peak_tensors");
-    PUT(run, "path", clean_text(path, r->region));
+    PUT(run, "path", figure_plain(path));
     PUT(run, "side", result->variant);
     PUT(run, "plan", index < 0 ? json_null() : json_integer(index));
     PUT(run, "op_least_ns", op_times(result));
-    PUT(run, "expect", report_expected(result));
+    PUT(run, "expect", report_list(result, "expect"));
     PUT(row, "experiment", json_incref(json_object_get(json_object_get(run, "/"), "experiment")));
     PUT(row, "number", number);
     return h5_status(&result->h5);
@@ -158,7 +151,7 @@ static void add_pair(struct report *r, int a, int b)
     const enum status status = compare_files(r->request->file[a], r->request->file[b], &comparison);
     json_t *pair = status == ST_OK ? comparison_figures(&comparison) : json_object();
     json_decref(comparison.figures);
-    if (status != ST_OK) PUT(pair, "sentence", clean_text(status_message(), r->region));
+    if (status != ST_OK) PUT(pair, "sentence", figure_plain(status_message()));
     if (status == ST_OK) PUT(pair, "names", json_pack("[s, s]", comparison.name[0], comparison.name[1]));
     PUT(pair, "compared", status == ST_OK ? json_true() : json_false());
     PUT(pair, "a", a);
@@ -217,6 +210,31 @@ static void add_sweep(struct report *r)
     PUT(r->tree, "sweep", sweep);
 }
 
+static double live_peak_of(const struct report *r, int run)
+{
+    return figure_number(json_object_get(json_array_get(r->runs, (size_t)run), "/plan"), "live_peak_bytes");
+}
+
+/* The points that the run's spec quotes, at their shares of the live peak of its baseline; without one, none. */
+static json_t *published_points(const struct report *r, int run)
+{
+    json_t *points = json_array(), *quoted = report_list(r->result[run], "published"), *pair, *point;
+    size_t i, k;
+    json_array_foreach(r->pairs, i, pair)
+    {
+        if (run != (int)figure_number(pair, "b")) continue;
+        json_array_foreach(quoted, k, point)
+        {
+            PUT(point, "live_peak_bytes",
+                strtod(figure_string(point, "memory"), NULL) * live_peak_of(r, (int)figure_number(pair, "a")));
+            PUT(point, "slowdown", strtod(figure_string(point, "slowdown"), NULL));
+            json_array_append(points, point);
+        }
+    }
+    json_decref(quoted);
+    return points;
+}
+
 /* The plans of all policies for the first variant. */
 static void add_choices(struct report *r)
 {
@@ -232,6 +250,7 @@ static void add_choices(struct report *r)
                      SOON_PLANNED_NODES);
     if (choices) PUT(choices, "run", first);
     PUT(r->tree, "choices", choices ? choices : json_null());
+    PUT(r->tree, "published", published_points(r, first));
 }
 
 static enum status gather(struct report *r)

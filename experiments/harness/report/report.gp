@@ -3,28 +3,33 @@
 ## common
 colours = '#0072b2 #e69f00 #009e73 #cc79a7 #56b4e9 #d55e00 #8b949e'
 colour(i) = word(colours, 1 + (i - 1) % words(colours))
+set datafile separator comma columnheaders missing NaN
 set tics out nomirror
 set border 3
 set grid lc rgb '#d0d4d8'
+size = largest >= 2**30 ? 2.0**30 : largest >= 2**20 ? 2.0**20 : 2.0**10
+unit = largest >= 2**30 ? 'GiB' : largest >= 2**20 ? 'MiB' : 'KiB'
 
 ## memory
-# $live: an index a run; ops, then the tops of the stacked categories. $phases: from, to, colour. A strip on top.
+# $live: an index a run, of which every row is an op; phase: of the strip on top. most: bytes.
+phase(i) = i == 0 ? 0xd5d9dd : i == 1 ? 0xcc79a7 : 0x8b949e
+top = most / size
 names = "activations saved 'activation gradients' scratch 'parameter gradients'"
 shades = '#0072b2 #56b4e9 #e69f00 #999999 #009e73'
 set multiplot layout 1,runs margins 0.09, 0.77, 0.19, 0.89 spacing 0.06
 set label sprintf('plan%s %s', runs > 1 ? 's' : '', hashes) at screen 0.995, 0.03 right font ',9' tc rgb '#8b949e'
 set xrange [0:ops]
-set yrange [0:most * 1.12]
+set yrange [0:top * 1.12]
 set xlabel 'ops of one training step'
 set ylabel 'live memory, '.unit
 do for [i = 1:runs] {
     if (i == runs) { set key at screen 0.79, 0.85 left top Left reverse samplen 1 } else { unset key }
-    set title title[i] offset 0, -0.4
-    set arrow 1 from graph 0, first peak[i] to graph 1, first peak[i] nohead dt 2 lc rgb '#333333'
-    plot for [c = categories:1:-1] $live index i - 1 using 1:c + 1 with filledcurves x1 \
-             lc rgb word(shades, c) title word(names, c), \
-         $phases index i - 1 using 1:(most * 1.1):1:2:(most * 1.08):(most * 1.12):3 with boxxyerror fs solid noborder \
-             lc rgb variable notitle, \
+    stats $live index i - 1 using ((sum [c = 1:categories] column(c)) / size) nooutput
+    set title word(titles, i) offset 0, -0.4
+    set arrow 1 from graph 0, first STATS_max to graph 1, first STATS_max nohead dt 2 lc rgb '#333333'
+    plot for [c = categories:1:-1] $live index i - 1 using 0:((sum [k = 1:c] column(k)) / size) \
+             with fillsteps fs solid noborder lc rgb word(shades, c) title word(names, c), \
+         $live index i - 1 using 0:(top * 1.1):(column(0) < STATS_records - 1):(0):(phase(column('phase'))) with vectors nohead lw 8 lc rgb variable notitle, \
          keyentry with boxes fs solid lc rgb '#d5d9dd' title 'forward', \
          keyentry with boxes fs solid lc rgb '#cc79a7' title 'recompute', \
          keyentry with boxes fs solid lc rgb '#8b949e' title 'backward'
@@ -33,13 +38,16 @@ do for [i = 1:runs] {
 unset multiplot
 
 ## choices
-# $bound; $plans: an index a policy.
+# $bound; $plans, of the policies in names; $published, by label.
 set key outside right
 set yrange [1:most]
 set xlabel 'live peak, '.unit
 set ylabel 'slowdown'
-plot $bound with lines lw 2 lc rgb '#333333' title 'lower bound', \
-     for [i = 1:words(names)] $plans index i - 1 with points ps 0.7 pt 3 + i lc rgb colour(i) title word(names, i)
+points = "$published using (column(2) / size):3:1 with labels left offset 0.7, 0 point ps 1.2 pt 3 lc rgb '#333333' title 'published'"
+points = |$published| > 1 ? ', '.points : ''
+plot $bound using (column(1) / size):2 with lines lw 2 lc rgb '#333333' title 'lower bound', \
+     for [i = 1:words(names)] $plans using (strcol(1) eq word(names, i) ? column(2) / size : NaN):3 \
+         with points ps 0.7 pt 3 + i lc rgb colour(i) title word(names, i) @points
 
 ## pair
 # $losses: step, both losses, the difference.
@@ -56,12 +64,14 @@ plot $losses using 1:4 with lines lc rgb '#333333' notitle
 unset multiplot
 
 ## sweep
-# $curves: an index a curve; the axis, live peak, slowdown.
+# $curves: the curve's name, its axis, live peak, slowdown.
 set multiplot layout 1,2
 set key top center outside horizontal
 set xlabel names_of_axis
 set ylabel 'live peak, '.unit
-plot for [i = 1:words(names)] $curves index i - 1 using 1:2 smooth unique with linespoints pt 7 lc rgb colour(i) title word(names, i)
+x(i) = strcol(1) eq word(names, i) ? column(2) : NaN
+plot for [i = 1:words(names)] $curves using (x(i)):(column(3) / size) smooth unique with linespoints pt 7 lc rgb colour(i) \
+         title word(names, i)
 set ylabel 'slowdown'
-plot for [i = 1:words(names)] $curves index i - 1 using 1:3 smooth unique with linespoints pt 7 lc rgb colour(i) title word(names, i)
+plot for [i = 1:words(names)] $curves using (x(i)):4 smooth unique with linespoints pt 7 lc rgb colour(i) title word(names, i)
 unset multiplot

@@ -256,29 +256,18 @@ function memory(into, runs) {
 
 /* ---- time against memory ---- */
 
-/* The live peak and slowdown that the spec of the first pair expects from its source: the corners of a box; null: neither. */
-function expectedBox(unit, slowdown) {
-  const pair = data.pairs.find(one => one.compared);
-  if (!pair) return null;
-  const live = data.runs[pair.a]["/plan"].live_peak_bytes / unit, find = what => data.runs[pair.b].expect.find(one => one.what === what);
-  const [memory, time] = [find("live_ratio"), find("time_ratio")];
-  if (!memory && !time) return null;
-  const [left, right] = [+(memory?.above ?? 0) * live, +(memory?.below ?? 1) * live], [low, high] = [+(time?.above ?? 1), Math.min(slowdown, +(time?.below ?? slowdown))];
-  return [[left, low], [left, high], [right, high], [right, low], [left, low]].map(([x, y]) => ({x, y}));
-}
-
 function choices() {
-  const found = data.choices, runs = data.runs.map((run, i) => ({run: i + 1, policy: run["/plan"].policy, side: run.side,
+  const {choices: found, published} = data, runs = data.runs.map((run, i) => ({run: i + 1, policy: run["/plan"].policy, side: run.side,
     live_peak_bytes: run["/plan"].live_peak_bytes, slowdown: run["/plan"].slowdown, gap_percent: run["/plan"].gap_percent,
     bound: run["/plan"].slowdown / (1 + run["/plan"].gap_percent / 100)}));
   const unit = byteAxis(Math.max(...runs.map(run => run.live_peak_bytes)), "live peak"), into = section("Time against memory");
   const palette = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8b949e"], styles = ["circle", "triangle", "rect", "rectRot", "star", "crossRot"];
   const policies = found ? [...new Set(found.plans.map(plan => plan.policy))] : [];
   const point = row => ({x: row.live_peak_bytes / unit.size, y: row.slowdown, row});
-  const name = row => row.run ? `run ${row.run}, ${row.side}: ${row.policy}` : `${row.policy}${row.settings ? ` ${row.settings}` : ""}`;
-  const max = Math.max(found ? found.slowdown_shown : 1.01, 1 + 1.15 * (Math.max(...runs.map(row => row.slowdown)) - 1));
+  const name = row => row.run ? `run ${row.run}, ${row.side}: ${row.policy}` : row.label || `${row.policy}${row.settings ? ` ${row.settings}` : ""}`;
+  const max = Math.max(found ? found.slowdown_shown : 1.01, 1 + 1.15 * (Math.max(...[...runs, ...published].map(row => row.slowdown)) - 1));
   const cut = found ? found.plans.filter(plan => plan.slowdown > max).length : 0;
-  const box = expectedBox(unit.size, max), least = Math.min(...[...runs, ...(found ? found.plans : [])].map(row => row.live_peak_bytes)) / unit.size;
+  const least = Math.min(...[...runs, ...published, ...(found ? found.plans : [])].map(row => row.live_peak_bytes)) / unit.size;
   const bound = found ? found.bound : runs.map(run => ({live_peak_bytes: run.live_peak_bytes, slowdown: run.bound}));
   into.append(make("p", {class: "soft"}, found
     ? `Each point is a plan: ${plural(found.plans.length, "plan")} of ${plural(policies.length, "policy").replace("ys", "ies")} for the network of run ${found.run + 1}. ` +
@@ -298,15 +287,15 @@ function choices() {
         }),
         {label: "lower bound", type: found ? "line" : "scatter", data: bound.map(point), pointRadius: found ? 0 : 4, pointStyle: "line", borderColor: colour("soft"),
          borderWidth: 2, fill: found ? "start" : false, backgroundColor: colour("panel")},
-        ...(box ? [{label: "expected by the spec", type: "line", data: box, pointRadius: 0, pointHitRadius: 0, pointStyle: "line", borderColor: colour("good"), borderDash: [6, 4], borderWidth: 1.5}] : [])]},
+        ...(published.length ? [{label: "published", data: published.map(point), pointStyle: "crossRot", radius: 7, borderWidth: 2.5, borderColor: colour("good")}] : [])]},
       options: {scales: {x: {...unit.axis, min: Math.floor(least * .98)}, y: axis("slowdown (1: every pass once)", {min: 1, max})},
-                plugins: {legend, tooltip: {filter: item => item.raw.row?.policy, callbacks: {label: ({raw}) => [name(raw.row), `live peak ${bytes(raw.row.live_peak_bytes)}, ${factor(raw.row.slowdown)}` +
+                plugins: {legend, tooltip: {filter: item => item.raw.row?.policy || item.raw.row?.label, callbacks: {label: ({raw}) => [name(raw.row), `live peak ${bytes(raw.row.live_peak_bytes)}, ${factor(raw.row.slowdown)}` +
                   (raw.row.gap_percent === undefined ? "" : `, ${known(raw.row.gap_percent, v => v.toFixed(1))} % above the bound`)]}}}},
     }),
     caption: cut ? `${plural(cut, "plan")} slower than ${factor(max)} ${cut > 1 ? "are" : "is"} listed below only.` : undefined,
     numbers: () => table([{head: "Plan", of: name}, {head: "Live peak", of: row => row.live_peak_bytes, text: bytes}, {head: "Slowdown", of: row => row.slowdown, text: factor},
-      {head: "Above the bound, %", of: row => row.gap_percent, text: v => known(v, x => x.toFixed(1))}, {head: "Not beaten", of: row => row.pareto ? "yes" : ""}],
-      [...runs, ...(found ? found.plans : [])], "Plans"),
+      {head: "Above the bound, %", of: row => row.gap_percent, text: v => known(v, x => x.toFixed(1))}, {head: "Not beaten", of: row => row.pareto ? "yes" : ""},
+      ...(published.length ? [{head: "Source", of: row => row.source, long: true}] : [])], [...runs, ...published, ...(found ? found.plans : [])], "Plans"),
   });
 }
 
@@ -365,10 +354,6 @@ function expected(into, run, pair) {
     {head: "Source", of: one => one.source, long: true}], rows, "Expectations of the spec, with their source"));
 }
 
-/* "40%", "6GB" and "8" are numbers. */
-const numberOf = text => text === null || !/^-?[\d.]+(e-?\d+)?( ?(%|[KMGT]i?B))?$/i.test(text) ? NaN
-  : parseFloat(text) * (/G/.test(text) ? 1024 : /T/.test(text) ? 2 ** 20 : /K/i.test(text) ? 1 / 1024 : 1);
-
 function sweeps() {
   const {axes, runs} = data.sweep, into = section("Sweep");
   const at = (axis, i) => axis.values[i] ?? "", pairOf = i => data.pairs.find(pair => pair.b === runs[i]);
@@ -376,8 +361,7 @@ function sweeps() {
     ["step time, variant : baseline", i => pairOf(i)?.time_ratio], ["final loss", i => data.runs[runs[i]]["/summary"]?.final_loss]];
   const kinds = axes.map(axis => new Set(axis.values).size);
   choose(into, "over", axes.map(axis => axis.key), kinds.indexOf(Math.max(...kinds)), (box, chosen) => {
-    const over = axes[chosen], others = axes.filter(axis => axis !== over), numeric = over.values.every(text => !isNaN(numberOf(text)));
-    const names = runs.map((_, i) => others.map(axis => `${axis.key}=${at(axis, i)}`).join(" ") || "variants"), lines = [...new Set(names)].sort(natural);
+    const over = axes[chosen], others = axes.filter(axis => axis !== over), numbers = over.numbers, lines = [...new Set(over.curves)].sort(natural);
     const styles = ["circle", "triangle", "rect", "rectRot", "star"], palette = ["activations", "second", "saved", "gradients", "recompute", "scratch"];
     measures.forEach(([title, of, isBytes], m) => {
       const values = runs.map((_, i) => of(i)), known = values.filter(v => typeof v === "number");
@@ -386,11 +370,11 @@ function sweeps() {
       chart(box, `sweep-${m}`, {height: 240, label: `${title} over ${over.key}: ${runs.map((_, i) => `${at(over, i)} ${isBytes ? bytes(values[i]) : exact(values[i])}`).slice(0, 12).join(", ")}.`,
         numbers: () => table([{head: over.key, of: i => at(over, i)}, ...others.map(other => ({head: other.key, of: i => at(other, i)})),
           {head: title, of: i => values[i], text: isBytes ? bytes : exact}], runs.map((_, i) => i)),
-        build: () => ({type: "line", data: {labels: numeric ? undefined : [...new Set(over.values.map(String))], datasets: lines.map((name, k) => ({label: name,
-            data: runs.map((_, i) => ({x: numeric ? numberOf(over.values[i]) : String(over.values[i]), y: values[i] / unit.size, i})).filter((p, i) => names[i] === name && isFinite(p.y))
-              .sort((p, q) => numeric ? p.x - q.x : 0),
-            borderColor: colour(palette[k % palette.length]), backgroundColor: colour(palette[k % palette.length]), pointStyle: styles[k % styles.length], showLine: numeric, borderWidth: 1.5, pointRadius: 5}))},
-          options: {scales: {x: {...axis(over.key), type: numeric ? "linear" : "category", ticks: {precision: over.values.every(v => /^-?\d+$/.test(v)) ? 0 : undefined}}, y: unit.axis}, plugins: {legend: {...legend, display: lines.length > 1},
+        build: () => ({type: "line", data: {labels: numbers ? undefined : [...new Set(over.values.map(String))], datasets: lines.map((name, k) => ({label: name,
+            data: runs.map((_, i) => ({x: numbers ? numbers[i] : String(over.values[i]), y: values[i] / unit.size, i})).filter((p, i) => over.curves[i] === name && isFinite(p.y))
+              .sort((p, q) => numbers ? p.x - q.x : 0),
+            borderColor: colour(palette[k % palette.length]), backgroundColor: colour(palette[k % palette.length]), pointStyle: styles[k % styles.length], showLine: Boolean(numbers), borderWidth: 1.5, pointRadius: 5}))},
+          options: {scales: {x: {...axis(over.key), type: numbers ? "linear" : "category", ticks: {precision: numbers?.every(Number.isInteger) ? 0 : undefined}}, y: unit.axis}, plugins: {legend: {...legend, display: lines.length > 1},
             tooltip: {callbacks: {label: ({raw, dataset}) => `${dataset.label}: ${isBytes ? bytes(raw.y * unit.size) : exact(raw.y)}`}}}}})});
     });
   });

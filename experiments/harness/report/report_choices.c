@@ -8,6 +8,7 @@
 
 #include "analysis/policy_grid.h"
 #include "analysis/resolved_spec.h"
+#include "base/text.h"
 #include "console/terminal.h"
 #include "result/record_plan.h"
 #include "run/job_plans.h"
@@ -75,11 +76,7 @@ static enum status find_choices(struct result *r, struct job *job, json_t *choic
     struct policy_grid grid = {.region = r->region, .job = job, .progress = stderr, .slowdown = INFINITY};
     struct plan_data data;
     TRY(record_plan_read(&r->h5, r->region, &data));
-    for (int i = 0; i < data.nodes; i++) {
-        const struct plan_data_node *n = &data.node[i];
-        job->network->cost[i] =
-            (struct cost){n->forward_time, n->once_time, {n->backward_time[0], n->backward_time[1]}};
-    }
+    record_plan_costs(&data, job->network);
     const enum status status = policy_grid_all(&grid);
     terminal_note(stderr, "");
     TRY(status);
@@ -125,11 +122,11 @@ static void flatten(const struct yaml_tree *map, const char *path, json_t *flat,
     }
 }
 
-json_t *report_expected(struct result *r)
+json_t *report_list(struct result *r, const char *key)
 {
     json_t *all = json_array();
     const char *text = h5_read_text(&r->h5, "/spec/resolved", r->region);
-    const struct yaml_tree *list = text ? yaml_tree_get(yaml_tree_of_text(text, r->region), "expect") : NULL;
+    const struct yaml_tree *list = text ? yaml_tree_get(yaml_tree_of_text(text, r->region), key) : NULL;
     for (int i = 0; list && list->kind == YAML_LIST && i < list->count; i++) {
         json_t *one = json_object();
         flatten(list->item[i], "", one, r->region);
@@ -195,6 +192,47 @@ static void add_axis(json_t *axes, const char *key, const json_t *settings)
         json_array_append_new(axes, json_pack("{s:s, s:o}", "key", key, "values", values));
 }
 
+/* "8", "40%" and "6GB", of bytes in MiB; NaN: it is no number. */
+static double number_of(const char *text, struct region *region)
+{
+    const size_t length = text ? strlen(text) : 0;
+    uint64_t bytes;
+    double number;
+    if (length && text[length - 1] == '%') text = region_text(region, "%.*s", (int)length - 1, text);
+    if (!length) return NAN;
+    if (!text_to_real(text, &number)) return number;
+    return text_to_bytes(text, &bytes) ? (double)NAN : (double)bytes / 0x1p20;
+}
+
+/* Of each run the curve that it is on, named by what it has on the other axes, and its place on this axis; without
+ * places if one has no number. */
+static void add_curves(json_t *axes, json_t *axis, struct region *region)
+{
+    json_t *curves = json_array(), *numbers = json_array(), *value, *other;
+    bool numeric = true;
+    size_t run, i;
+    json_array_foreach(json_object_get(axis, "values"), run, value)
+    {
+        const char *curve = "";
+        const double number = number_of(json_string_value(value), region);
+        json_array_foreach(axes, i, other)
+        {
+            const char *text = json_string_value(json_array_get(json_object_get(other, "values"), run));
+            if (other == axis) continue;
+            curve = region_text(region, "%s%s%s=%s", curve, *curve ? " " : "", figure_string(other, "key"),
+                                text ? text : "");
+        }
+        json_array_append_new(curves, json_string(*curve ? curve : "variants"));
+        json_array_append_new(numbers, figure_real(number));
+        numeric = numeric && !isnan(number);
+    }
+    PUT(axis, "curves", curves);
+    if (numeric)
+        PUT(axis, "numbers", numbers);
+    else
+        json_decref(numbers);
+}
+
 json_t *report_axes(struct result *const *result, int results)
 {
     json_t *axes = json_array(), *settings = json_array(), *one;
@@ -206,6 +244,7 @@ json_t *report_axes(struct result *const *result, int results)
         json_t *value;
         json_object_foreach(one, key, value) { add_axis(axes, key, settings); }
     }
+    json_array_foreach(axes, i, one) { add_curves(axes, one, result[0]->region); }
     json_decref(settings);
     return axes;
 }

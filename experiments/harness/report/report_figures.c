@@ -1,12 +1,13 @@
-/* Figures as SVG and PDF, drawn by one gnuplot process: report.gp has the drawings, here are their data. */
+/* Figures as SVG and PDF, drawn by one gnuplot process: report.gp has the drawings, here are their data, as CSV. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "base/units.h"
-#include "policies/policy.h"
+#include "console/embed.h"
+#include "plan/op.h"
+#include "report/figures_text.h"
 #include "report/report_tree.h"
 #include "result/record_file.h"
 #include "yaml/new_file.h"
@@ -26,7 +27,6 @@ struct drawing {
     FILE *gnuplot;
     int files;
     struct new_file **file;
-    double unit; /* bytes that the axes of memory count in */
 };
 
 enum status report_check_figures(const char *folder)
@@ -38,11 +38,9 @@ enum status report_check_figures(const char *folder)
 
 static const json_t *get(const json_t *object, const char *key) { return json_object_get(object, key); }
 
-static double at(const json_t *array, size_t i) { return json_number_value(json_array_get(array, i)); }
-
-static const json_t *run_at(const struct drawing *d, double number)
+static const json_t *run_at(const struct drawing *d, size_t number)
 {
-    return json_array_get(get(d->tree, "runs"), (size_t)number);
+    return json_array_get(get(d->tree, "runs"), number);
 }
 
 /* A text in gnuplot's single quotes, in which nothing is substituted. */
@@ -52,6 +50,29 @@ static const char *quoted(const char *text, struct region *region)
     for (char *c = copy + 1; c[1]; c++)
         if (*c == '\'' || (unsigned char)*c < ' ') *c = ' ';
     return copy;
+}
+
+static void write_rows(struct drawing *d, const char *block, const json_t *rows, const char *keys)
+{
+    fprintf(d->gnuplot, "$%s << END\n", block);
+    figures_csv(rows, keys, d->gnuplot);
+    fprintf(d->gnuplot, "END\n");
+}
+
+/* Sets names to the texts that the rows have of key, each once. */
+static void write_names(struct drawing *d, const json_t *rows, const char *key)
+{
+    json_t *seen = json_object(), *row;
+    const char *names = "";
+    size_t i;
+    json_array_foreach(rows, i, row)
+    {
+        const char *name = figure_string(row, key);
+        if (!get(seen, name)) names = region_text(d->region, "%s \"%s\"", names, name);
+        json_object_set_new(seen, name, json_true());
+    }
+    fprintf(d->gnuplot, "names = %s\n", quoted(names, d->region));
+    json_decref(seen);
 }
 
 static void send_section(struct drawing *d, const char *name)
@@ -77,199 +98,115 @@ static enum status draw(struct drawing *d, const char *section, const char *name
     return ST_OK;
 }
 
-/* ---- live memory ---- */
+/* ---- the figures ---- */
 
-/* Each op as a step from its number to the next, with the tops of the categories; returns the largest. */
-static double write_live(struct drawing *d, const json_t *plan)
+/* The ops with their live bytes by category and their phase; the last one again, as the end of its step. */
+static void write_live(struct drawing *d, const json_t *ops)
 {
-    const json_t *live = get(get(plan, "ops"), "live_bytes"), *names = get(plan, "categories");
-    const size_t ops = json_array_size(get(get(plan, "ops"), "phase"));
-    double most = 0;
-    for (size_t i = 0; i < 2 * ops; i++) {
-        double sum = 0;
-        fprintf(d->gnuplot, "%zu", (i + 1) / 2);
-        for (size_t c = 0; c < CATEGORIES; c++) {
-            const char *name = json_string_value(json_array_get(names, c)); /* NULL: the plan has none of the last */
-            sum += name ? at(get(live, name), i / 2) / d->unit : 0;
-            fprintf(d->gnuplot, " %.9g", sum);
+    const json_t *phase = get(ops, "phase");
+    const size_t count = json_array_size(phase);
+    for (int c = 0; c < CATEGORIES; c++) fprintf(d->gnuplot, "category%d,", c);
+    fprintf(d->gnuplot, "phase\n");
+    for (size_t i = 0; i <= count; i++) {
+        const size_t op = i < count ? i : count - 1;
+        for (int c = 0; c < CATEGORIES; c++) {
+            const json_t *bytes =
+                get(get(ops, "live_bytes"), category_names[c]); /* NULL: the plan has none of the last */
+            fprintf(d->gnuplot, "%lld,", (long long)json_integer_value(json_array_get(bytes, op)));
         }
-        fprintf(d->gnuplot, "\n");
-        most = fmax(most, sum);
+        fprintf(d->gnuplot, i < count ? "%d\n" : "\n", (int)json_integer_value(json_array_get(phase, op)));
     }
-    return most;
-}
-
-static void write_phases(struct drawing *d, const json_t *plan)
-{
-    static const int colours[] = {0xd5d9dd, 0xcc79a7, 0x8b949e};
-    const json_t *phase = get(get(plan, "ops"), "phase");
-    const size_t ops = json_array_size(phase);
-    for (size_t from = 0, to = 0; from < ops; from = to) {
-        const int kind = (int)at(phase, from);
-        while (to < ops && (int)at(phase, to) == kind) to++;
-        fprintf(d->gnuplot, "%zu %zu %d\n", from, to, colours[kind]);
-    }
+    fprintf(d->gnuplot, "\n\n");
 }
 
 /* A panel a run, of those whose plan the tree has. */
 static enum status draw_memory(struct drawing *d, const char *name, const int *run, int runs)
 {
-    const json_t *plan[2], *figures[2];
-    const char *hashes = "";
+    const char *hashes = "", *titles = "";
     double most = 0;
     size_t ops = 0, categories = 0;
     int count = 0;
-    for (int i = 0; i < runs; i++) {
-        const json_t *one = run_at(d, run[i]), *index = get(one, "plan");
-        if (!json_is_integer(index)) continue;
-        figures[count] = get(one, "/plan");
-        plan[count] = json_array_get(get(d->tree, "plans"), (size_t)json_integer_value(index));
-        if (json_array_size(get(plan[count], "categories")) > categories)
-            categories = json_array_size(get(plan[count], "categories"));
-        hashes = region_text(d->region, "%s %.16s", hashes, figure_string(plan[count], "hash"));
-        const size_t own = json_array_size(get(get(plan[count++], "ops"), "phase"));
-        ops = own > ops ? own : ops;
-    }
-    if (!ops) return ST_OK;
     fprintf(d->gnuplot, "$live << END\n");
-    for (int i = 0; i < count; i++, fprintf(d->gnuplot, "\n\n")) most = fmax(most, write_live(d, plan[i]));
-    fprintf(d->gnuplot, "END\n$phases << END\n");
-    for (int i = 0; i < count; i++, fprintf(d->gnuplot, "\n\n")) write_phases(d, plan[i]);
-    fprintf(d->gnuplot,
-            "END\nruns = %d\nops = %zu\ncategories = %zu\nmost = %.9g\nhashes = %s\narray title[2]\narray peak[2]\n",
-            count, ops, categories, most, quoted(hashes, d->region));
-    for (int i = 0; i < count; i++) {
-        const double peak = figure_number(figures[i], "live_peak_bytes");
+    for (int i = 0; i < runs; i++) {
+        const json_t *one = run_at(d, (size_t)run[i]), *index = get(one, "plan"), *figures = get(one, "/plan");
+        if (!json_is_integer(index)) continue;
+        const json_t *plan = json_array_get(get(d->tree, "plans"), (size_t)json_integer_value(index));
+        const size_t own = json_array_size(get(get(plan, "ops"), "phase"));
+        const double peak = figure_number(figures, "live_peak_bytes");
+        if (json_array_size(get(plan, "categories")) > categories)
+            categories = json_array_size(get(plan, "categories"));
         char bytes[UNIT_TEXT];
-        fprintf(d->gnuplot, "peak[%d] = %.9g\ntitle[%d] = %s\n", i + 1, peak / d->unit, i + 1,
-                quoted(region_text(d->region, "%s: peak %s, slowdown %.3f", figure_string(figures[i], "policy"),
-                                   bytes_text(peak, bytes), figure_number(figures[i], "slowdown")),
-                       d->region));
-    }
-    return draw(d, "memory", name);
-}
-
-/* ---- curves ---- */
-
-/* The rows with this policy, NULL: all; returns how many. */
-static int write_points(struct drawing *d, const json_t *rows, const char *policy)
-{
-    size_t i;
-    json_t *row;
-    int count = 0;
-    json_array_foreach(rows, i, row)
-    {
-        if (policy && strcmp(figure_string(row, "policy"), policy) != 0) continue;
-        fprintf(d->gnuplot, "%.9g %.9g\n", figure_number(row, "live_peak_bytes") / d->unit,
-                figure_number(row, "slowdown"));
+        write_live(d, get(plan, "ops"));
+        ops = own > ops ? own : ops;
+        most = fmax(most, peak);
+        hashes = region_text(d->region, "%s %.16s", hashes, figure_string(plan, "hash"));
+        titles = region_text(d->region, "%s \"%s: peak %s, slowdown %.3f\"", titles, figure_string(figures, "policy"),
+                             bytes_text(peak, bytes), figure_number(figures, "slowdown"));
         count++;
     }
-    return count;
+    fprintf(d->gnuplot, "END\nruns = %d\nops = %zu\ncategories = %zu\nmost = %.9g\nhashes = %s\ntitles = %s\n", count,
+            ops, categories, most, quoted(hashes, d->region), quoted(titles, d->region));
+    return count ? draw(d, "memory", name) : ST_OK;
 }
 
 static enum status draw_choices(struct drawing *d, const json_t *choices)
 {
-    const char *names = "";
-    fprintf(d->gnuplot, "$bound << END\n");
-    write_points(d, get(choices, "bound"), NULL);
-    fprintf(d->gnuplot, "END\n$plans << END\n");
-    for (const struct policy *const *p = policy_table; *p; p++) {
-        if (!write_points(d, get(choices, "plans"), (*p)->name)) continue;
-        names = region_text(d->region, "%s %s", names, (*p)->name);
-        fprintf(d->gnuplot, "\n\n");
+    double most = figure_number(choices, "slowdown_shown");
+    size_t i;
+    json_t *point;
+    json_array_foreach(get(d->tree, "published"), i, point)
+    {
+        most = fmax(most, 1.02 * figure_number(point, "slowdown"));
     }
-    fprintf(d->gnuplot, "END\nnames = '%s'\nmost = %.9g\n", names, figure_number(choices, "slowdown_shown"));
+    write_rows(d, "bound", get(choices, "bound"), "live_peak_bytes slowdown");
+    write_rows(d, "plans", get(choices, "plans"), "policy live_peak_bytes slowdown");
+    write_rows(d, "published", get(d->tree, "published"), "label live_peak_bytes slowdown");
+    write_names(d, get(choices, "plans"), "policy");
+    fprintf(d->gnuplot, "most = %.9g\n", most);
     return draw(d, "choices", "policies");
 }
 
 static enum status draw_losses(struct drawing *d, json_t *pair, const char *name)
 {
-    static const char *const keys[] = {"step", "a", "b", "difference"};
-    const json_t *losses = get(pair, "losses");
+    json_t *rows = figures_rows(get(pair, "losses"));
     const char *a = "a", *b = "b";
-    const size_t steps = json_array_size(get(losses, "step"));
-    if (!steps) return ST_OK;
+    const bool any = json_array_size(rows) > 0;
     json_unpack(pair, "{s:[s, s]}", "names", &a, &b);
-    fprintf(d->gnuplot, "$losses << END\n");
-    for (size_t i = 0; i < steps; i++)
-        for (int k = 0; k < 4; k++) fprintf(d->gnuplot, "%.9g%s", at(get(losses, keys[k]), i), k < 3 ? " " : "\n");
-    fprintf(d->gnuplot, "END\nnames = '%s %s'\nmost = %.9g\n", a, b, figure_number(losses, "largest_difference"));
-    return draw(d, "pair", name);
+    write_rows(d, "losses", rows, "step a b difference");
+    fprintf(d->gnuplot, "names = '%s %s'\nmost = %.9g\n", a, b,
+            figure_number(get(pair, "losses"), "largest_difference"));
+    json_decref(rows);
+    return any ? draw(d, "pair", name) : ST_OK;
 }
 
-/* What a run has on the other axes: "batch=16,seed=1". */
-static const char *others_of(const json_t *axes, const json_t *axis, size_t run, struct region *region)
+/* Of an axis whose values are numbers. */
+static enum status draw_axis(struct drawing *d, const json_t *axis, const char *name)
 {
-    const char *text = "";
+    json_t *rows = figures_rows(axis), *row;
     size_t i;
-    json_t *one;
-    json_array_foreach(axes, i, one)
+    json_array_foreach(rows, i, row)
     {
-        const char *value = json_string_value(json_array_get(get(one, "values"), run));
-        if (one != axis)
-            text =
-                region_text(region, "%s%s%s=%s", text, *text ? "," : "", figure_string(one, "key"), value ? value : "");
+        const size_t run = (size_t)json_integer_value(json_array_get(get(get(d->tree, "sweep"), "runs"), i));
+        json_object_update_missing(row, (json_t *)get(run_at(d, run), "/plan"));
     }
-    return *text ? text : "variants";
-}
-
-/* The points of the runs that have others on the other axes, from the first such run on, where the axis has numbers;
- * returns how many, 0 also where an earlier run has the same. */
-static int write_curve(struct drawing *d, const json_t *axes, const json_t *axis, size_t first)
-{
-    const char *others = others_of(axes, axis, first, d->region);
-    int rows = 0;
-    for (size_t i = 0; i < first; i++)
-        if (!strcmp(others_of(axes, axis, i, d->region), others)) return 0;
-    for (size_t i = first; i < json_array_size(get(axis, "values")); i++) {
-        const json_t *plan = get(run_at(d, at(get(get(d->tree, "sweep"), "runs"), i)), "/plan");
-        const char *text = json_string_value(json_array_get(get(axis, "values"), i));
-        double x;
-        if (strcmp(others_of(axes, axis, i, d->region), others) != 0 || !text || text_to_real(text, &x)) continue;
-        fprintf(d->gnuplot, "%.9g %.9g %.9g\n", x, figure_number(plan, "live_peak_bytes") / d->unit,
-                figure_number(plan, "slowdown"));
-        rows++;
-    }
-    return rows;
-}
-
-static enum status draw_axis(struct drawing *d, const json_t *axes, size_t number)
-{
-    const json_t *axis = json_array_get(axes, number);
-    const char *names = "";
-    fprintf(d->gnuplot, "$curves << END\n");
-    for (size_t i = 0; i < json_array_size(get(axis, "values")); i++) {
-        if (!write_curve(d, axes, axis, i)) continue;
-        char *name = region_text(d->region, "%s %s", names, others_of(axes, axis, i, d->region));
-        for (char *c = name + strlen(names) + 1; *c; c++) *c = *c == ' ' ? '_' : *c;
-        names = name;
-        fprintf(d->gnuplot, "\n\n");
-    }
-    fprintf(d->gnuplot, "END\nnames = %s\nnames_of_axis = %s\n", quoted(names, d->region),
-            quoted(figure_string(axis, "key"), d->region));
-    return *names ? draw(d, "sweep", region_text(d->region, "sweep-%zu", number + 1)) : ST_OK;
+    write_rows(d, "curves", rows, "curves numbers live_peak_bytes slowdown");
+    write_names(d, rows, "curves");
+    fprintf(d->gnuplot, "names_of_axis = %s\n", quoted(figure_string(axis, "key"), d->region));
+    json_decref(rows);
+    return json_is_array(get(axis, "numbers")) ? draw(d, "sweep", name) : ST_OK;
 }
 
 /* ---- all of them ---- */
 
-/* Memory is counted in the largest unit that is at most the largest peak. */
-static void write_unit(struct drawing *d)
-{
-    double most = 0;
-    for (size_t i = 0; i < json_array_size(get(d->tree, "runs")); i++)
-        most = fmax(most, figure_number(get(run_at(d, (double)i), "/plan"), "live_peak_bytes"));
-    d->unit = most >= 0x1p30 ? 0x1p30 : most >= 0x1p20 ? 0x1p20 : 0x1p10;
-    fprintf(d->gnuplot, "unit = '%s'\n", most >= 0x1p30 ? "GiB" : most >= 0x1p20 ? "MiB" : "KiB");
-}
-
 static enum status draw_all(struct drawing *d)
 {
-    const json_t *pairs = get(d->tree, "pairs"), *choices = get(d->tree, "choices"),
-                 *axes = get(get(d->tree, "sweep"), "axes");
+    const json_t *pairs = get(d->tree, "pairs"), *choices = get(d->tree, "choices"), *runs = get(d->tree, "runs");
     const bool many = json_array_size(pairs) > 1;
+    double peak = 0;
     size_t i;
     json_t *one;
-    write_unit(d);
+    json_array_foreach(runs, i, one) { peak = fmax(peak, figure_number(get(one, "/plan"), "live_peak_bytes")); }
+    fprintf(d->gnuplot, "largest = %.9g\n", peak);
     json_array_foreach(pairs, i, one)
     {
         const char *end = many ? region_text(d->region, "-%zu", i + 1) : "";
@@ -279,7 +216,10 @@ static enum status draw_all(struct drawing *d)
     }
     if (!json_array_size(pairs)) TRY(draw_memory(d, "memory", (int[]){0}, 1));
     if (json_is_object(choices)) TRY(draw_choices(d, choices));
-    for (i = 0; i < json_array_size(axes); i++) TRY(draw_axis(d, axes, i));
+    json_array_foreach(get(get(d->tree, "sweep"), "axes"), i, one)
+    {
+        TRY(draw_axis(d, one, region_text(d->region, "sweep-%zu", i + 1)));
+    }
     return ST_OK;
 }
 

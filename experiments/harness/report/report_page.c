@@ -1,10 +1,8 @@
 /* The page: one file with Chart.js, a script, a style sheet, and the tree as JSON. */
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "console/embed.h"
 #include "report/report_tree.h"
-#include "yaml/new_file.h"
 #include "yaml/yaml_write.h"
 
 EMBED(embedded_style, "experiments/harness/report/report.css");
@@ -49,21 +47,6 @@ static bool write_page(const void *tree, FILE *out)
     return fflush(out) == 0 && !ferror(out);
 }
 
-enum status report_check_file(const char *where, const char *first, const char *kind)
-{
-    struct new_file file;
-    char found[64] = "";
-    const size_t length = strlen(first);
-    FILE *old = fopen(where, "re");
-    if (!old && errno != ENOENT) return fail(ST_FAILED, "%s: cannot be replaced: %s", where, strerror(errno));
-    const bool other = old && (fread(found, 1, length, old) != length || memcmp(found, first, length) != 0);
-    if (old) fclose(old);
-    if (other) return fail(ST_SPEC, "%s: exists and is no %s; nothing was written", where, kind);
-    TRY(new_file_begin(&file, where));
-    new_file_drop(&file);
-    return ST_OK;
-}
-
-enum status report_check_page(const char *where) { return report_check_file(where, begins, "page of rematch report"); }
+enum status report_check_page(const char *where) { return yaml_write_check(where, begins, "page of rematch report"); }
 
 enum status report_write_page(const json_t *tree, const char *path) { return yaml_write_whole(path, write_page, tree); }

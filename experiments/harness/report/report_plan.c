@@ -182,13 +182,6 @@ static json_t *node_rows(const struct plan_data *a, struct region *region)
     return rows;
 }
 
-static json_t *static_figures(const struct plan_data *a)
-{
-    json_t *all = json_object();
-    for (int i = 0; i < STATICS; i++) PUT(all, static_names[i], a->memory[i]);
-    return all;
-}
-
 static json_t *names(const char *const *name, int count)
 {
     json_t *all = json_array();
@@ -202,7 +195,7 @@ static enum status add_plan(struct result *r, const struct plan_data *a, json_t 
     PUT(plan, "hash", a->hash);
     PUT(plan, "schedule", a->schedule);
     PUT(plan, "categories", names(category_names, categories_of(a)));
-    PUT(plan, "static_bytes", static_figures(a));
+    PUT(plan, "static_bytes", figures_named(static_names, a->memory, STATICS));
     PUT(plan, "ops", ops);
     add_ops(a, ops);
     TRY(add_live(a, r->h5.path, r->region, ops));

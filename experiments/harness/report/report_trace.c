@@ -54,7 +54,7 @@ static bool write_trace(const void *of, FILE *out)
 
 enum status report_check_trace(const char *where)
 {
-    return report_check_file(where, "{\n  \"displayTimeUnit\"", "trace of rematch report");
+    return yaml_write_check(where, "{\n  \"displayTimeUnit\"", "trace of rematch report");
 }
 
 enum status report_write_trace(const json_t *tree, const char *path)

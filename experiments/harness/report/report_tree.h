@@ -19,8 +19,8 @@ json_t *report_choices(struct result *result, json_t *notes);
 /* The keys in which runs differ, each with its value in every run: of those that determine each other, the first. */
 json_t *report_axes(struct result *const *result, int results);
 
-/* The figures that the file's spec expects, with their bounds and source, as texts. */
-json_t *report_expected(struct result *result);
+/* The maps of a list of the file's spec, `expect` or `published`, as texts. */
+json_t *report_list(struct result *result, const char *key);
 
 /* Writes what its name says, whole or not at all; where: a file, of figures a folder, which is made. */
 enum status report_write_page(const json_t *tree, const char *where);
@@ -32,13 +32,5 @@ enum status report_write_trace(const json_t *tree, const char *where);
 enum status report_check_page(const char *where);
 enum status report_check_trace(const char *where);
 enum status report_check_figures(const char *where);
-
-/* ST_SPEC: where exists and does not begin with that text. */
-enum status report_check_file(const char *where, const char *first, const char *kind);
-
-/* Declares name, the text of a file of the source tree or of the system as it was when the program was built. */
-#define EMBED(name, path)                                                                                              \
-    __asm__(".section .rodata\n" #name ":\n.incbin \"" path "\"\n.byte 0\n.previous\n");                               \
-    extern const char name[]
 
 #endif

@@ -242,12 +242,6 @@ void show_group(const char *path, json_t *group, FILE *out)
     }
 }
 
-/* Row i of an array a column; key: of the column in the table. */
-static json_t *cell(const json_t *table, const char *key, size_t i)
-{
-    return json_incref(json_array_get(json_object_get(table, key), i));
-}
-
 /* Of a run that went on. */
 static void print_pieces(json_t *pieces, FILE *out)
 {
@@ -259,40 +253,34 @@ static void print_pieces(json_t *pieces, FILE *out)
 /* The first steps and the last ones. */
 static void print_steps(const json_t *steps, FILE *out)
 {
-    const size_t count = json_array_size(json_object_get(steps, "step"));
-    json_t *rows = json_array();
+    json_t *rows = figures_rows(steps), *shown = json_array(), *row;
+    const size_t count = json_array_size(rows);
+    size_t i;
     fprintf(out, "/steps: %zu committed\n", count);
-    for (size_t i = 0; i < count; i++) {
-        json_t *row = json_object();
-        json_array_append_new(rows, row);
-        if (count > ROWS_SHOWN && i == ROWS_SHOWN / 2) {
-            PUT(row, "step", "...");
-            i = count - ROWS_SHOWN / 2 - 1;
-            continue;
-        }
-        PUT(row, "step", cell(steps, "step", i));
-        PUT(row, "loss", cell(steps, "loss", i));
-        PUT(row, "total_ns", cell(steps, "total_ns", i));
-        PUT(row, "live_peak_bytes", cell(steps, "live_peak", i));
-        PUT(row, "lr", cell(steps, "lr", i));
+    json_array_foreach(rows, i, row)
+    {
+        json_object_set(row, "live_peak_bytes", json_object_get(row, "live_peak"));
+        if (count > ROWS_SHOWN && i == ROWS_SHOWN / 2)
+            json_array_append_new(shown, json_pack("{s:s}", "step", "..."));
+        else if (count <= ROWS_SHOWN || i < ROWS_SHOWN / 2 || i >= count - ROWS_SHOWN / 2)
+            json_array_append(shown, row);
     }
-    figures_table(rows, "step loss total_ns live_peak_bytes lr", 2, false, out);
+    figures_table(shown, "step loss total_ns live_peak_bytes lr", 2, false, out);
+    json_decref(shown);
     json_decref(rows);
 }
 
 static void print_evaluations(const json_t *eval, FILE *out)
 {
-    const size_t count = json_array_size(json_object_get(eval, "step"));
-    json_t *rows = json_array();
-    for (size_t i = 0; i < count; i++) {
-        json_t *row = json_object(), *accuracy = json_array_get(json_object_get(eval, "accuracy"), i);
-        PUT(row, "steps", cell(eval, "step", i));
-        PUT(row, "loss", cell(eval, "loss", i));
-        PUT(row, "accuracy_percent", 100 * json_number_value(accuracy));
-        json_array_append_new(rows, row);
+    json_t *rows = figures_rows(eval), *row;
+    size_t i;
+    json_array_foreach(rows, i, row)
+    {
+        json_object_set(row, "steps", json_object_get(row, "step"));
+        PUT(row, "accuracy_percent", 100 * figure_number(row, "accuracy"));
     }
-    if (count) fprintf(out, "/eval\n");
-    if (count) figures_table(rows, "steps loss accuracy_percent", 2, false, out);
+    if (json_array_size(rows)) fprintf(out, "/eval\n");
+    if (json_array_size(rows)) figures_table(rows, "steps loss accuracy_percent", 2, false, out);
     json_decref(rows);
 }
 

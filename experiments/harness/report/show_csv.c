@@ -24,13 +24,6 @@ static const struct csv_part {
     {"tensors", "/plan/buffers/bytes", "/plan/buffers", record_buffer_columns},
 };
 
-struct csv {
-    struct result *result;
-    json_t *rows;
-    const char *keys;
-    uint64_t count;
-};
-
 static bool is_digest(const struct field *c) { return c->number == NUMBER_U64 && c->width == 2; }
 
 static json_t *cell_of(const struct field *c, const char *at)
@@ -44,51 +37,56 @@ static json_t *cell_of(const struct field *c, const char *at)
 }
 
 /* Of a pair that is no digest, two columns. */
-static void add_column(struct csv *csv, const char *path, const struct field *c)
+static enum status add_column(json_t *table, struct result *r, const char *path, const struct field *c, uint64_t count)
 {
-    struct region *region = csv->result->region;
     const bool is_text = c->number == NUMBER_TEXT;
     const size_t width = is_digest(c) ? 1 : (size_t)c->width,
                  stride = is_text ? sizeof(char *) : h5_number_bytes(c->number) * (size_t)c->width;
-    size_t count = csv->count;
-    const void *rows;
-    if (is_text)
-        rows = h5_read_texts(&csv->result->h5, path, region, &count);
-    else
-        rows = result_column(csv->result, path, c->number, (size_t)c->width, count);
+    size_t texts = count;
+    const char *rows = is_text ? (const void *)h5_read_texts(&r->h5, path, r->region, &texts)
+                               : result_column(r, path, c->number, (size_t)c->width, count);
+    TRY(h5_status(&r->h5));
     for (size_t part = 0; part < width; part++) {
-        const char *key = region_text(region, width > 1 ? "%s_%zu" : "%s", c->name, part);
-        csv->keys = region_text(region, "%s%s%s", csv->keys, *csv->keys ? " " : "", key);
-        for (size_t i = 0; rows && i < count && i < csv->count; i++)
-            json_object_set_new(json_array_get(csv->rows, i), key,
-                                cell_of(c, (const char *)rows + i * stride + part * (stride / width)));
+        json_t *column = json_array();
+        for (size_t i = 0; rows && i < texts && i < count; i++)
+            json_array_append_new(column, cell_of(c, rows + i * stride + part * (stride / width)));
+        PUT(table, region_text(r->region, width > 1 ? "%s_%zu" : "%s", c->name, part), column);
     }
+    return ST_OK;
 }
 
-static enum status add_columns(struct csv *csv, const char *group, const struct field *columns)
+static enum status add_part(json_t *table, struct result *r, const struct csv_part *part)
 {
-    for (const struct field *c = columns; c->name; c++) {
-        const char *path = region_text(csv->result->region, "%s/%s", group, c->name);
-        if (!h5_exists(&csv->result->h5, path)) continue;
-        add_column(csv, path, c);
-        TRY(h5_status(&csv->result->h5));
+    const uint64_t count = part->rows ? h5_rows(&r->h5, part->rows) : r->steps;
+    for (const struct field *c = part->columns; c->name; c++) {
+        const char *path = region_text(r->region, "%s/%s", part->group, c->name);
+        if (h5_exists(&r->h5, path)) TRY(add_column(table, r, path, c, count));
     }
-    return h5_status(&csv->result->h5);
+    return h5_status(&r->h5);
+}
+
+static void write_table(const json_t *table, struct region *region, FILE *out)
+{
+    json_t *rows = figures_rows(table), *column;
+    const char *keys = "", *key;
+    json_object_foreach((json_t *)table, key, column)
+    {
+        keys = region_text(region, "%s%s%s", keys, *keys ? " " : "", key);
+    }
+    figures_csv(rows, keys, out);
+    json_decref(rows);
 }
 
 enum status show_csv(const char *path, const char *table, FILE *out)
 {
-    struct csv csv = {.rows = json_array(), .keys = ""};
-    enum status status = result_open(path, &csv.result);
-    for (size_t i = 0; i < sizeof parts / sizeof *parts && status == ST_OK; i++) {
-        const struct csv_part *part = &parts[i];
-        if (strcmp(part->table, table) != 0) continue;
-        csv.count = part->rows ? h5_rows(&csv.result->h5, part->rows) : csv.result->steps;
-        while (json_array_size(csv.rows) < csv.count) json_array_append_new(csv.rows, json_object());
-        status = add_columns(&csv, part->group, part->columns);
-    }
-    if (status == ST_OK) figures_csv(csv.rows, csv.keys, out);
-    json_decref(csv.rows);
-    result_close(csv.result);
+    struct result *r;
+    TRY(result_open(path, &r));
+    json_t *columns = json_object();
+    enum status status = ST_OK;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && status == ST_OK; i++)
+        if (strcmp(parts[i].table, table) == 0) status = add_part(columns, r, &parts[i]);
+    if (status == ST_OK) write_table(columns, r->region, out);
+    json_decref(columns);
+    result_close(r);
     return status;
 }

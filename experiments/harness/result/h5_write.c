@@ -259,7 +259,7 @@ void h5_write_rows(struct h5 *h5, const char *path, hsize_t first, hsize_t count
     entry_add(entry, count, data);
 }
 
-void h5_append_rows(struct h5 *h5, const char *path, hsize_t count, const void *rows)
+static void append_rows(struct h5 *h5, const char *path, hsize_t count, const void *rows)
 {
     struct entry *entry = entry_of(h5, ARRAY, path, "");
     if (entry->dataset < 0) entry->dataset = dataset(h5, path);
@@ -269,7 +269,7 @@ void h5_append_rows(struct h5 *h5, const char *path, hsize_t count, const void *
     entry_add(entry, count, rows);
 }
 
-void h5_append(struct h5 *h5, const char *path, const void *row) { h5_append_rows(h5, path, 1, row); }
+void h5_append(struct h5 *h5, const char *path, const void *row) { append_rows(h5, path, 1, row); }
 
 static void copy_array(struct h5 *h5, struct h5 *from, const struct entry *entry, uint64_t rows)
 {
@@ -285,7 +285,7 @@ static void copy_array(struct h5 *h5, struct h5 *from, const struct entry *entry
         if (e.extent)
             h5_write_rows(h5, e.path, first, count, slice);
         else
-            h5_append_rows(h5, e.path, count, slice);
+            append_rows(h5, e.path, count, slice);
     }
     free(slice);
 }

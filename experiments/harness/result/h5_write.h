@@ -40,8 +40,7 @@ void h5_attach(struct h5 *h5, const char *path, unsigned dimension, const char *
 /* Writes rows [first, first + count) of an array, which must follow the last ones written. */
 void h5_write_rows(struct h5 *h5, const char *path, hsize_t first, hsize_t count, const void *data);
 
-/* Appends rows, or one, to an array that grows, which stays open until its file is closed. */
-void h5_append_rows(struct h5 *h5, const char *path, hsize_t count, const void *rows);
+/* Appends a row to an array that grows, which stays open until its file is closed. */
 void h5_append(struct h5 *h5, const char *path, const void *row);
 
 /* Of every array that was laid out for rows, but has none: copies those that another file of the same layout has. rows:

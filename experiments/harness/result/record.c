@@ -312,14 +312,6 @@ void record_cancel(struct record *record)
     record_abandon(record);
 }
 
-enum status record_create(const struct job *job, const char *variant, struct record **record)
-{
-    TRY(record_begin(job, variant, record));
-    const enum status status = record_start(*record, 0);
-    if (status != ST_OK) *record = NULL;
-    return status;
-}
-
 const char *record_id(const struct record *record) { return record->id; }
 const char *record_path(const struct record *record) { return record->file.path; }
 

@@ -73,7 +73,6 @@ struct record_piece {
     uint32_t step, state;
     const char *created, *ended, *host, *cpu, *kernel, *invocation;
 };
-extern const struct field record_piece_columns[];
 
 /* The pieces of a file; region holds the texts. Failures are those of h5. */
 struct record_piece *record_pieces_read(struct h5 *h5, struct region *region, size_t *count);
@@ -96,15 +95,13 @@ char *record_name(const struct spec *spec, const char *variant, const char *id, 
 
 struct record;
 
-/* Creates RESULTS/EXPERIMENT/ID.h5.part with its whole layout: spec, provenance, plan, empty step columns. variant:
- * "baseline" or "variant". Runs with the same REMATCH_INVOCATION in their environment were measured side by side.
- * ST_FAILED: it cannot be written (the message names path and reason), or another process is writing it. A file-size
- * limit becomes an error like a full disk (SIGXFSZ is ignored from here on). */
-enum status record_create(const struct job *job, const char *variant, struct record **record);
-
-/* The same in two parts, between which no other process can write the file, and where record_keep() opens what an
- * earlier process left of the same run (NULL: nothing): the new file keeps its steps. state: steps that are not
- * computed again, 0: none. record_start() frees record where it fails, as record_cancel() does. */
+/* Creates RESULTS/EXPERIMENT/ID.h5.part with its whole layout: spec, provenance, plan, empty step columns; in two
+ * parts, between which no other process can write the file, and where record_keep() opens what an earlier process left
+ * of the same run (NULL: nothing): the new file keeps its steps. variant: "baseline" or "variant". state: steps that
+ * are not computed again, 0: none. Runs with the same REMATCH_INVOCATION in their environment were measured side by
+ * side. ST_FAILED: it cannot be written (the message names path and reason), or another process is writing it; where
+ * record_start() fails, it frees record, as record_cancel() does. A file-size limit becomes an error like a full disk
+ * (SIGXFSZ is ignored from here on). */
 enum status record_begin(const struct job *job, const char *variant, struct record **record);
 enum status record_keep(struct record *record, struct result **past);
 enum status record_start(struct record *record, uint32_t state);

@@ -356,3 +356,11 @@ enum status record_plan_read(struct h5 *h5, struct region *region, struct plan_d
     for (int i = 0; i < data->ops && !has_fused(h5); i++) data->op[i].gradients = BUFFER_NONE;
     return h5_status(h5);
 }
+
+void record_plan_costs(const struct plan_data *data, struct network *network)
+{
+    for (int i = 0; i < data->nodes; i++) {
+        const struct plan_data_node *n = &data->node[i];
+        network->cost[i] = (struct cost){n->forward_time, n->once_time, {n->backward_time[0], n->backward_time[1]}};
+    }
+}

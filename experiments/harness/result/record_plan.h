@@ -36,4 +36,7 @@ void record_plan(struct h5 *h5, const struct job *job);
  * the content. */
 enum status record_plan_read(struct h5 *h5, struct region *region, struct plan_data *data);
 
+/* Gives the nodes of the data's network the times that the data has of them. */
+void record_plan_costs(const struct plan_data *data, struct network *network);
+
 #endif

@@ -1,6 +1,6 @@
-/* Layout: the head, each op's least time, a digest of every tensor, the digest of all that, then the tensors in the
- * order of part_of(). Contract: the file named .state is always complete; a tensor is used only if its digest is that
- * of the step that computed it. */
+/* Layout: the head, each op's least time, the digest of both, then the tensors in the order of find_kinds(). Contract:
+ * the file named .state is always complete; tensors are used only if their digest is that of the step that computed
+ * them. */
 #include "run/state_file.h"
 
 #include <errno.h>
@@ -15,9 +15,9 @@
 #include "yaml/new_file.h"
 
 /* Bytes that are written or read at once: the disk works on them while the next are copied. */
-enum { SLICE = 1 << 24 };
+enum { SLICE = 1 << 24, KINDS = 3 };
 
-static const char magic[16] = "rematch state 1";
+static const char magic[16] = "rematch state 2";
 
 struct head {
     char magic[sizeof magic], id[RUN_ID_TEXT];
@@ -25,68 +25,51 @@ struct head {
     struct state_figures figures;
 };
 
-/* The head with the arrays behind it, as in the file. */
+/* The head with what is behind it in the file. */
 struct heading {
     struct head *head;
     uint64_t *op_ns;
-    struct digest *digest, *of_all; /* one a tensor; of all before it */
+    struct digest *digest; /* of all before it */
     size_t bytes;
 };
 
-/* A tensor of the state, in the backend's memory. */
-struct state_part {
-    const char *what, *name;
-    char *values;
-    size_t bytes;
-    const struct digest *digest; /* of the last step */
+/* The tensors of a kind, in the backend's memory. */
+struct kind {
+    const char *what;
+    int count;
+    const struct parameter *tensor;
+    float *(*values)(struct executor *, int);
+    size_t copies;
+    size_t recorded; /* member of struct result: by step, the digest of their digests */
 };
 
 /* ---- what it holds ---- */
 
-static int copies(const struct job *job) { return job->plan->options.state_per_parameter; }
-
-static int parts(const struct job *job)
+static void find_kinds(const struct job *job, struct kind kind[KINDS])
 {
-    return job->graph->parameters * (copies(job) > 0 ? 2 : 1) + job->graph->states;
-}
-
-/* Parameters, the optimizer's state of each, running state. last: NULL where no digest is wanted. */
-static struct state_part part_of(const struct state_file *f, const struct train_result *last, int i)
-{
-    static const struct train_result none = {.loss = 0};
-    const struct graph *g = f->job->graph;
-    const struct train_result *r = last ? last : &none;
-    const struct {
-        const char *what;
-        int count;
-        const struct parameter *tensor;
-        float *(*values)(struct executor *, int);
-        size_t copies;
-        const struct digest *digest;
-    } kinds[] = {{"parameter", g->parameters, g->parameter, executor_parameter, 1, r->parameter},
-                 {"optimizer state of", copies(f->job) > 0 ? g->parameters : 0, g->parameter, executor_state,
-                  (size_t)copies(f->job), r->parameter_state},
-                 {"running state", g->states, g->state, executor_running, 1, r->running_state}},
-      *k = kinds;
-    for (; i >= k->count; k++) i -= k->count;
-    return (struct state_part){k->what, k->tensor[i].name, (char *)k->values(f->exec, i),
-                               k->copies * parameter_bytes(&k->tensor[i]), last ? &k->digest[i] : NULL};
+    const struct graph *g = job->graph;
+    const int copies = job->plan->options.state_per_parameter;
+    const struct kind all[KINDS] = {
+        {"parameters", g->parameters, g->parameter, executor_parameter, 1, offsetof(struct result, parameters_digest)},
+        {"optimizer state", copies > 0 ? g->parameters : 0, g->parameter, executor_state, (size_t)copies,
+         offsetof(struct result, state)},
+        {"running state", g->states, g->state, executor_running, 1, offsetof(struct result, running_digest)}};
+    memcpy(kind, all, sizeof all);
 }
 
 static struct heading heading_create(const struct job *job)
 {
-    const size_t ops = (size_t)job->plan->lowered.ops, tensors = (size_t)parts(job);
-    struct heading h = {.bytes = sizeof *h.head + ops * sizeof *h.op_ns + (tensors + 1) * sizeof *h.digest};
+    const size_t ops = (size_t)job->plan->lowered.ops;
+    struct heading h = {.bytes = sizeof *h.head + ops * sizeof *h.op_ns + sizeof *h.digest};
     h.head = allocate(1, h.bytes);
     h.op_ns = (uint64_t *)(void *)(h.head + 1);
     h.digest = (struct digest *)(void *)(h.op_ns + ops);
-    h.of_all = h.digest + tensors;
     return h;
 }
 
-static struct digest digest_of(const struct heading *h) { return digest_bytes(h->head, h->bytes - sizeof *h->of_all); }
+static struct digest digest_of(const struct heading *h) { return digest_bytes(h->head, h->bytes - sizeof *h->digest); }
 
-char *state_file_path(const char *result, char path[RECORD_PATH])
+static char *path_of(const char *result, char path[RECORD_PATH])
 {
     snprintf(path, RECORD_PATH, "%.1000s.state", result);
     return path;
@@ -95,14 +78,14 @@ char *state_file_path(const char *result, char path[RECORD_PATH])
 bool state_file_exists(const char *result)
 {
     char path[RECORD_PATH];
-    return access(state_file_path(result, path), F_OK) == 0;
+    return access(path_of(result, path), F_OK) == 0;
 }
 
 void state_file_remove(const char *result)
 {
     struct new_file file;
     char path[RECORD_PATH];
-    unlink(state_file_path(result, path));
+    unlink(path_of(result, path));
     snprintf(file.name, sizeof file.name, "%s.new", path);
     new_file_drop(&file);
 }
@@ -119,36 +102,39 @@ static enum status put(int descriptor, const char *path, uint64_t at, size_t byt
     return ST_OK;
 }
 
-/* Reads the tensors, or writes them: a host's where they lie, a device's through room for a slice. */
-static enum status move_parts(const struct state_file *f, int descriptor, const char *path, uint64_t at, bool write,
-                              char *room)
+/* Reads a tensor, or writes it: a host's where it lies, a device's through room for a slice. */
+static enum status move_tensor(const struct state_file *f, int descriptor, const char *path, uint64_t *at, bool write,
+                               char *values, size_t bytes, char *room)
 {
     struct backend *b = f->job->backend;
-    for (int i = 0; i < parts(f->job); i++) {
-        const struct state_part part = part_of(f, NULL, i);
-        for (size_t done = 0, count; done < part.bytes; done += count, at += count) {
-            char *values = part.values + done, *there = room ? room : values;
-            count = part.bytes - done < SLICE ? part.bytes - done : SLICE;
-            if (write && room) b->kind->download(b, room, values, count);
-            TRY((write ? put : file_read)(descriptor, path, at, count, there));
-            if (!write && room) b->kind->upload(b, values, room, count);
-        }
+    for (size_t count; bytes; bytes -= count, values += count, *at += count) {
+        char *there = room ? room : values;
+        count = bytes < SLICE ? bytes : SLICE;
+        if (write && room) b->kind->download(b, room, values, count);
+        TRY((write ? put : file_read)(descriptor, path, *at, count, there));
+        if (!write && room) b->kind->upload(b, values, room, count);
     }
     return ST_OK;
 }
 
 static enum status move_all(const struct state_file *f, int descriptor, const char *path, uint64_t at, bool write)
 {
+    struct kind kind[KINDS];
     char *room = f->job->backend->kind->device ? allocate(SLICE, 1) : NULL;
-    const enum status status = move_parts(f, descriptor, path, at, write, room);
+    enum status status = ST_OK;
+    find_kinds(f->job, kind);
+    for (const struct kind *k = kind; k < kind + KINDS; k++)
+        for (int i = 0; i < k->count && status == ST_OK; i++)
+            status = move_tensor(f, descriptor, path, &at, write, (char *)k->values(f->exec, i),
+                                 k->copies * parameter_bytes(&k->tensor[i]), room);
     free(room);
     return status;
 }
 
 /* ---- writing ---- */
 
-static void fill(const struct heading *h, const struct state_file *f, const struct train_result *last,
-                 const struct state_figures *figures, const struct best_case *least)
+static void fill(const struct heading *h, const struct state_file *f, const struct state_figures *figures,
+                 const struct best_case *least)
 {
     memcpy(h->head->magic, magic, sizeof magic);
     snprintf(h->head->id, RUN_ID_TEXT, "%s", f->id);
@@ -157,23 +143,19 @@ static void fill(const struct heading *h, const struct state_file *f, const stru
     h->head->figures.rest_ns = least->rest_ns;
     h->head->figures.known = least->known;
     memcpy(h->op_ns, least->op_ns, (size_t)least->ops * sizeof *h->op_ns);
-    for (int i = 0; i < parts(f->job); i++) {
-        const struct digest *digest = part_of(f, last, i).digest;
-        if (digest) h->digest[i] = *digest;
-    }
-    *h->of_all = digest_of(h);
+    *h->digest = digest_of(h);
 }
 
-enum status state_file_write(const struct state_file *f, const struct train_result *last,
-                             const struct state_figures *figures, const struct best_case *least)
+enum status state_file_write(const struct state_file *f, const struct state_figures *figures,
+                             const struct best_case *least)
 {
     char path[RECORD_PATH];
-    struct new_file fresh = {.path = state_file_path(f->path, path)};
+    struct new_file fresh = {.path = path_of(f->path, path)};
     snprintf(fresh.name, sizeof fresh.name, "%s.new", path);
     const int descriptor = new_file_create(fresh.name);
     if (descriptor < 0) return fail(ST_FAILED, "%s: cannot write: %s", path, strerror(errno));
     const struct heading h = heading_create(f->job);
-    fill(&h, f, last, figures, least);
+    fill(&h, f, figures, least);
     enum status status = put(descriptor, path, 0, h.bytes, h.head);
     if (status == ST_OK) status = move_all(f, descriptor, path, h.bytes, true);
     free(h.head);
@@ -186,47 +168,49 @@ enum status state_file_write(const struct state_file *f, const struct train_resu
 
 /* ---- reading ---- */
 
-static enum status check_head(const char *path, const struct state_file *f, const struct heading *h)
+static enum status check_head(const char *path, const struct state_file *f, const struct heading *h,
+                              const struct result *past)
 {
     char id[RUN_ID_TEXT];
+    const uint64_t steps = h->head->figures.steps;
     if (memcmp(h->head->magic, magic, sizeof magic) != 0) return fail(ST_FAILED, "%s: not a state file", path);
     snprintf(id, sizeof id, "%.16s", h->head->id);
     if (strcmp(id, f->id) != 0) return fail(ST_FAILED, "%s: the state of run %s; expected %s", path, id, f->id);
-    if (!digest_equal(digest_of(h), *h->of_all)) return fail(ST_FAILED, "%s: damaged: its head", path);
+    if (!digest_equal(digest_of(h), *h->digest)) return fail(ST_FAILED, "%s: damaged: its head", path);
+    if (steps < 1 || steps > past->steps)
+        return fail(ST_FAILED, "%s: after %" PRIu64 " steps, of which %s has %zu", path, steps, past->h5.path,
+                    past->steps);
     return ST_OK;
 }
 
 /* The state after its last step has the digests that the result file has of that step. */
-static enum status check_recorded(const char *path, const struct state_file *f, const struct heading *h,
-                                  const struct result *past)
+static enum status check_tensors(const char *path, const struct state_file *f, uint64_t steps,
+                                 const struct result *past)
 {
-    const uint64_t steps = h->head->figures.steps;
-    const size_t parameters = (size_t)f->job->graph->parameters, running = (size_t)f->job->graph->states;
-    if (steps < 1 || steps > past->steps)
-        return fail(ST_FAILED, "%s: after %" PRIu64 " steps, of which %s has %zu", path, steps, past->h5.path,
-                    past->steps);
-    const struct digest *digest = h->digest, *recorded[] = {past->parameters_digest, past->state, past->running_digest};
-    const size_t count[] = {parameters, copies(f->job) > 0 ? parameters : 0, running};
-    for (size_t i = 0; i < sizeof count / sizeof *count; digest += count[i++])
-        if (count[i] && !digest_equal(digest_bytes(digest, count[i] * sizeof *digest), recorded[i][steps - 1]))
-            return fail(ST_FAILED, "%s: not the state that %s has after step %" PRIu64, path, past->h5.path, steps - 1);
+    struct backend *b = f->job->backend;
+    struct kind kind[KINDS];
+    find_kinds(f->job, kind);
+    for (const struct kind *k = kind; k < kind + KINDS; k++) {
+        struct digest *digest = allocate((size_t)k->count, sizeof *digest), *recorded;
+        memcpy(&recorded, (const char *)past + k->recorded, sizeof recorded);
+        for (int i = 0; i < k->count; i++)
+            digest[i] = b->kind->digest(b, k->values(f->exec, i), k->copies * parameter_bytes(&k->tensor[i]));
+        const struct digest all = digest_bytes(digest, (size_t)k->count * sizeof *digest);
+        free(digest);
+        if (k->count && !digest_equal(all, recorded[steps - 1]))
+            return fail(ST_FAILED, "%s: its %s is not what %s has after step %" PRIu64, path, k->what, past->h5.path,
+                        steps - 1);
+    }
     return ST_OK;
 }
 
 static enum status get_all(int descriptor, const char *path, const struct state_file *f, const struct heading *h,
                            const struct result *past)
 {
-    struct backend *backend = f->job->backend;
     TRY(file_read(descriptor, path, 0, h->bytes, h->head));
-    TRY(check_head(path, f, h));
-    TRY(check_recorded(path, f, h, past));
+    TRY(check_head(path, f, h, past));
     TRY(move_all(f, descriptor, path, h->bytes, false));
-    for (int i = 0; i < parts(f->job); i++) {
-        const struct state_part part = part_of(f, NULL, i);
-        if (!digest_equal(backend->kind->digest(backend, part.values, part.bytes), h->digest[i]))
-            return fail(ST_FAILED, "%s: damaged: %s %s does not have its digest", path, part.what, part.name);
-    }
-    return ST_OK;
+    return check_tensors(path, f, h->head->figures.steps, past);
 }
 
 enum status state_file_read(const struct state_file *f, const struct result *past, struct state_figures *figures,
@@ -235,7 +219,7 @@ enum status state_file_read(const struct state_file *f, const struct result *pas
     char path[RECORD_PATH];
     int descriptor;
     uint64_t bytes;
-    TRY(file_open(state_file_path(f->path, path), &descriptor, &bytes));
+    TRY(file_open(path_of(f->path, path), &descriptor, &bytes));
     const struct heading h = heading_create(f->job);
     const enum status status = get_all(descriptor, path, f, &h, past);
     if (status == ST_OK) {

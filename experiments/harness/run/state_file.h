@@ -22,14 +22,13 @@ struct state_figures {
     uint64_t rest_ns, known;    /* of the best-case step, whose times of ops follow in the file */
 };
 
-/* The path of the state file of a result file, and whether there is one. */
-char *state_file_path(const char *result, char path[RECORD_PATH]);
+/* Whether there is one beside a result file. */
 bool state_file_exists(const char *result);
 
-/* Replaces the file once the new one is on the disk; last: the results of the last step, with its tensors' digests.
- * ST_FAILED: it cannot be written (the message names path and reason), and the old one is as it was. */
-enum status state_file_write(const struct state_file *file, const struct train_result *last,
-                             const struct state_figures *figures, const struct best_case *least);
+/* Replaces the file once the new one is on the disk. ST_FAILED: it cannot be written (the message names path and
+ * reason), and the old one is as it was. */
+enum status state_file_write(const struct state_file *file, const struct state_figures *figures,
+                             const struct best_case *least);
 
 /* Fills exec's tensors and figures. ST_FAILED, with the path in the message: it is damaged, of another run, or not the
  * state that past recorded. */

@@ -27,7 +27,6 @@ struct training {
     uint64_t start;
     bool ahead; /* the next step's batch was made during the last step, in next_ns */
     uint64_t next_ns;
-    struct train_result last; /* of the last step */
 
     struct result *past;          /* what earlier processes recorded of the run, NULL: nothing */
     struct state_figures earlier; /* theirs, up to the state that it goes on from */
@@ -133,7 +132,6 @@ static enum status one_step(struct training *t, uint32_t step)
     TRY(ended);
     s.data_ns += own;
     s.total_ns = clock_now_ns() - begin - s.result.phase_ns[PHASE_UNDEFINE] + own;
-    t->last = s.result;
     return record_training_step(t, &s);
 }
 
@@ -221,7 +219,7 @@ static enum status save_state(struct training *t)
     TRY(record_sync(t->record));
     measure(t);
     const struct state_figures figures = {.steps = (uint64_t)t->report.steps, .summary = *summary};
-    const bool written = state_file_write(&file, &t->last, &figures, &t->least) == ST_OK;
+    const bool written = state_file_write(&file, &figures, &t->least) == ST_OK;
     if (written) t->report.state = t->report.steps;
     if (!written && !t->failing) {
         progress_end(&t->progress);

@@ -59,12 +59,14 @@ static json_t *add_keys(struct schema *s, json_t *rows, const struct setting *ke
 static const struct {
     const char *key, *expected, *doc;
     bool needed;
-} other_keys[] = {{"rematch", "1", "version of the format", true},
-                  {"baseline", "a map of keys", "keys that the baseline overrides; its policy is store_all", false},
-                  {"expect", "a list of maps",
-                   "published figures, each judged unless an override changes it; at: the points of a sweep", false},
-                  {"sweep", "a map of keys to lists",
-                   "runs each combination: {policy.segments: [1, 2, 5], seed: {from: 1, to: 3}}; zip, exclude", false}};
+} other_keys[] = {
+    {"rematch", "1", "version of the format", true},
+    {"baseline", "a map of keys", "keys that the baseline overrides; its policy is store_all", false},
+    {"expect", "a list of maps",
+     "published figures, each judged unless an override changes it; at: the points of a sweep", false},
+    {"published", "a list of maps", "points of other systems, which a report shows beside the plans", false},
+    {"sweep", "a map of keys to lists",
+     "runs each combination: {policy.segments: [1, 2, 5], seed: {from: 1, to: 3}}; zip, exclude", false}};
 
 static void add_top(struct schema *s, json_t *rows, const char *key)
 {
@@ -199,6 +201,7 @@ static struct schema all_keys(void)
     for (const char *const *key = spec_order; *key; key++) add_top(&s, top, *key);
     for (const struct section *section = spec_sections; section->key; section++) add_section(&s, section);
     add_keys(&s, block(&s, "expect", NULL, "one figure of the list"), expectation_keys);
+    add_keys(&s, block(&s, "published", NULL, "one point of the list"), published_keys);
     return s;
 }
 

@@ -27,6 +27,12 @@ struct expectation {
     const char *const *value;   /* the same by axis; NULL: any */
 };
 
+/* A point of another system, which a report shows beside the plans. */
+struct published {
+    const char *label, *source;
+    double memory, slowdown; /* shares of what storing everything takes there */
+};
+
 /* The source of the times that planning uses. */
 enum costs_kind { COSTS_FLOPS, COSTS_MEASURED };
 extern const char *const costs_names[], *const spec_memory_names[]; /* the latter by enum memory_mode */

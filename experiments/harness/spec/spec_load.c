@@ -38,7 +38,7 @@ static void set_key(struct yaml_tree *root, const char *key, const char *value, 
  * block applies. */
 static struct yaml_tree *make_baseline(struct loader *l, const struct yaml_tree *root)
 {
-    static const char *const dropped[] = {"plan", "fault", "check", "baseline", "expect", "sweep", NULL};
+    static const char *const dropped[] = {"plan", "fault", "check", "baseline", "expect", "published", "sweep", NULL};
     struct yaml_reader *r = &l->reader.yaml;
     struct yaml_tree *own = yaml_tree_copy(root, l->region);
     const struct yaml_tree *block = yaml_tree_get(root, "baseline");

@@ -162,6 +162,16 @@ static void read_expectations(struct yaml_reader *r, const struct yaml_tree *roo
     }
 }
 
+static void read_published(struct yaml_reader *r, const struct yaml_tree *list)
+{
+    struct published point;
+    if (list && list->kind != YAML_LIST)
+        yaml_read_error(r, list, NULL, "published", "expected a list of {label, memory, slowdown, source}");
+    for (int i = 0; list && list->kind == YAML_LIST && i < list->count; i++)
+        yaml_read_map(r, list->item[i], region_text(r->region, "published[%d]", i), "a published point", published_keys,
+                      NULL, &point);
+}
+
 /* ---- keys that depend on each other ---- */
 
 static void check_length(struct yaml_reader *r, const struct yaml_tree *root, const struct spec *spec)
@@ -279,6 +289,7 @@ void spec_read(struct spec_reader *reader, const struct yaml_tree *root, struct 
     read_model(reader, root, spec);
     sweep_read(r, yaml_tree_get(root, "sweep"), spec);
     read_expectations(r, root, spec);
+    read_published(r, yaml_tree_get(root, "published"));
     check_length(r, root, spec);
     check_fault(r, root, spec);
     check_costs(r, root, spec);

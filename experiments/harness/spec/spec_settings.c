@@ -139,6 +139,15 @@ const struct setting expectation_keys[] = {
     {"source", SETTING_TEXT, offsetof(struct expectation, source), 0, 0, NULL, NULL, "where the figure was published"},
     {.key = NULL}};
 
+const struct setting published_keys[] = {
+    {"label", SETTING_TEXT, offsetof(struct published, label), 0, 0, NULL, NULL, "the name of the point"},
+    {"memory", SETTING_REAL, offsetof(struct published, memory), 1e-6, 10, NULL, NULL,
+     "its memory, as a share of storing everything there"},
+    {"slowdown", SETTING_REAL, offsetof(struct published, slowdown), 0.1, 1e6, NULL, NULL,
+     "its time, as a multiple of storing everything there"},
+    {"source", SETTING_TEXT, offsetof(struct published, source), 0, 0, NULL, NULL, "where it was published"},
+    {.key = NULL}};
+
 /* ---- rows that are chosen by name ---- */
 
 #define CHOICE(id, table)                                                                                              \
@@ -215,44 +224,16 @@ const struct section spec_sections[] = {
     {.key = NULL},
 };
 
-const char *const spec_order[] = {"rematch",
-                                  "name",
-                                  "title",
-                                  "model",
-                                  "data",
-                                  "batch",
-                                  "slices",
-                                  "whole_layers",
-                                  "steps",
-                                  "epochs",
-                                  "seed",
-                                  "loss",
-                                  "optimizer",
-                                  "lr_schedule",
-                                  "backend",
-                                  "precision",
-                                  "conv",
-                                  "relu_save",
-                                  "relu_after_pool",
-                                  "rng",
-                                  "commit",
-                                  "memory",
-                                  "drop_dead",
-                                  "update",
-                                  "update_part",
-                                  "policy",
-                                  "plan",
-                                  "costs",
-                                  "check",
-                                  "fault",
-                                  "record",
-                                  "eval",
-                                  "baseline",
-                                  "state_every",
-                                  "expect",
-                                  "sweep",
-                                  "results",
-                                  NULL};
+const char *const spec_order[] = {"rematch",      "name",        "title",       "published",
+                                  "model",        "data",        "batch",       "slices",
+                                  "whole_layers", "steps",       "epochs",      "seed",
+                                  "loss",         "optimizer",   "lr_schedule", "backend",
+                                  "precision",    "conv",        "relu_save",   "relu_after_pool",
+                                  "rng",          "commit",      "memory",      "drop_dead",
+                                  "update",       "update_part", "policy",      "plan",
+                                  "costs",        "check",       "fault",       "record",
+                                  "eval",         "baseline",    "state_every", "expect",
+                                  "sweep",        "results",     NULL};
 
 /* ---- which figures a key changes ---- */
 
@@ -268,7 +249,7 @@ static const struct {
     unsigned figures;
     const char *keys[9];
 } effects[] = {
-    {0, {"rematch", "name", "title", "results", "expect", "sweep", "state_every"}},
+    {0, {"rematch", "name", "title", "results", "expect", "published", "sweep", "state_every"}},
     {0, {"backend.threads"}}, /* the default depends on the machine */
     {LEARNING, {"data.samples", "steps", "epochs", "seed", "optimizer.lr", "lr_schedule"}},
     {PLAN, {"relu_save", "relu_after_pool", "drop_dead", "update", "policy", "plan", "costs", "baseline"}},

@@ -42,7 +42,7 @@ extern const struct setting init_keys[];
 
 /* Ended by a row without key. */
 extern const struct section spec_sections[];
-extern const struct setting expectation_keys[];
+extern const struct setting expectation_keys[], published_keys[];
 
 /* The figures of expectations, in the order of enum expectation_what. */
 extern const char *const expectation_names[];

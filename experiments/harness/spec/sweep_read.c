@@ -11,7 +11,8 @@ enum { POINTS_MAX = 1000 };
 static const char zip_key[] = "zip", exclude_key[] = "exclude";
 
 /* Keys that no result depends on: the points of a sweep over them would be equal. */
-static const char *const no_axes[] = {"rematch", "name", "title", "results", "expect", "sweep", "state_every", NULL};
+static const char *const no_axes[] = {"rematch",   "name",  "title",       "results", "expect",
+                                      "published", "sweep", "state_every", NULL};
 
 struct range {
     double from, to, step, times; /* step and times: NaN where not given */

@@ -3,13 +3,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/file.h"
 #include "base/text.h"
 #include "yaml/new_file.h"
-
-enum { REPLACED_MAX = 1 << 24 };
 
 const char *yaml_write_value(const struct setting *setting, const void *object, struct region *region)
 {
@@ -31,21 +27,17 @@ int yaml_write_settings(const struct setting *keys, const void *object, const ch
     return written;
 }
 
-static bool has_line(const char *text, const char *key)
-{
-    const size_t length = strlen(key);
-    for (const char *line = text; line; line = (line = strchr(line, '\n')) ? line + 1 : NULL)
-        if (strncmp(line, key, length) == 0 && line[length] == ':') return true;
-    return false;
-}
-
-enum status yaml_write_check(const char *path, const char *key, struct region *region)
+enum status yaml_write_check(const char *path, const char *first, const char *kind)
 {
     struct new_file file;
-    char *text;
+    char found[64] = "";
+    const size_t length = strlen(first);
+    FILE *old = path ? fopen(path, "re") : NULL;
     if (!path) return ST_OK;
-    if (access(path, F_OK) == 0 && (file_read_text(path, REPLACED_MAX, region, &text) != ST_OK || !has_line(text, key)))
-        return fail(ST_SPEC, "%s: exists and is no %s file; nothing was measured", path, key);
+    if (!old && errno != ENOENT) return fail(ST_FAILED, "%s: cannot be replaced: %s", path, strerror(errno));
+    const bool other = old && (fread(found, 1, length, old) != length || memcmp(found, first, length) != 0);
+    if (old) fclose(old);
+    if (other) return fail(ST_SPEC, "%s: exists and is no %s; nothing was written", path, kind);
     TRY(new_file_begin(&file, path));
     new_file_drop(&file);
     return ST_OK;

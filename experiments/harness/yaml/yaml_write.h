@@ -14,9 +14,9 @@ const char *yaml_write_value(const struct setting *setting, const void *object, 
 int yaml_write_settings(const struct setting *keys, const void *object, const char *first, const char *between,
                         struct region *region, FILE *out);
 
-/* Whether yaml_write_whole() can create path, checked before long work: an existing file must have the version's key at
- * the start of a line (else ST_SPEC), and the folder must be writable. path NULL: yes. */
-enum status yaml_write_check(const char *path, const char *key, struct region *region);
+/* Whether yaml_write_whole() can create path, checked before long work: an existing file must begin with that text, of
+ * less than 64 bytes (else ST_SPEC), and the folder must be writable. path NULL: yes. */
+enum status yaml_write_check(const char *path, const char *first, const char *kind);
 
 /* Creates the file path by write, which returns false where its stream failed; under another name first, so that path
  * is never a partial file. path NULL: to stdout. */
