@@ -260,7 +260,7 @@ static bool masked_before(const struct batch_norm *b, const struct kernel_args *
 /* dy' of a strip, by the sign of y. */
 static void mask_strip(const struct batch_norm *b, const struct kernel_args *args, const struct strip *s)
 {
-    const float *restrict dy = (const float *)args->dy + s->at, *y = args->y;
+    const float *dy = (const float *)args->dy + s->at, *y = args->y;
     float *g = slopes_of(args) + s->at;
     if (!b->relu) {
         if (g != dy) memcpy(g, dy, (size_t)s->floats * sizeof *g);

@@ -91,15 +91,15 @@ enum { SIGN_GROUP = 32 * VECTOR };
 /* Words of the sign bits of one sample. */
 size_t sign_words(int64_t elements);
 
-/* Of a vector at that place in a sample, a multiple of VECTOR: writes its sign bits, those of a group in ascending
- * order; x where they are set, else 0. */
 typedef uint32_t sign_vector __attribute__((vector_size(sizeof(vector))));
 
+/* The bit of a vector at that place, in each word of its group. */
 static inline sign_vector sign_bit(int64_t place)
 {
     return (sign_vector){0} + (UINT32_C(1) << place % SIGN_GROUP / VECTOR);
 }
 
+/* Writes the sign bits of a vector at that place in a sample, a multiple of VECTOR; a group's in ascending order. */
 static inline void sign_put(uint32_t *bits, int64_t place, vector y)
 {
     sign_vector word = {0};
@@ -109,6 +109,7 @@ static inline void sign_put(uint32_t *bits, int64_t place, vector y)
     memcpy(to, &word, sizeof word);
 }
 
+/* x where the sign bits of that place are set, else 0. */
 static inline vector sign_kept(const uint32_t *bits, int64_t place, vector x)
 {
     sign_vector word;
