@@ -262,7 +262,8 @@ static void add_reasons(struct plan_summary *s)
                      "everything needs; no "
                      "checkpointing touches them",
                      bytes_text((double)fixed, a), 100 * (double)fixed / (double)stored);
-    if (plan->recomputations == 0 && s->job->spec->policy != policy_find("store_all"))
+    if (plan->recomputations == 0 && plan->live_peak >= s->store_all_live &&
+        s->job->spec->policy != policy_find("store_all"))
         figures_note(notes, "policy %s recomputes nothing on this network: it stores everything",
                      s->job->spec->policy->name);
     if (plan->recomputations && plan->live_peak >= s->store_all_live)

@@ -18,7 +18,6 @@
 const struct field record_op_columns[] = {
     {"kind", NUMBER_U32, 1, OP(kind), NULL, "0 forward, 1 backward, 2 copy, 3 accumulate, 4 update"},
     {"node", NUMBER_I32, 1, OP(node), NULL, "row of /plan/nodes"},
-    {"slice", NUMBER_I32, 1, OP(slice), NULL, "of the batch, from 0; -1: the whole batch"},
     {"parts", NUMBER_U32, 1, OP(parts), NULL, "of a backward: 1 parameters, 2 input, 3 both"},
     {"recompute", NUMBER_U8, 1, OP(recompute), NULL, "1: a forward that is not the node's first"},
     {"save", NUMBER_U8, 1, OP(save), NULL, "1: a forward that writes its saved tensors"},
@@ -34,10 +33,11 @@ const struct field record_op_columns[] = {
     {0},
 };
 
-const struct field record_fused_op_columns[] = {
+const struct field record_added_op_columns[] = {
     {"gradients", NUMBER_I32, 1, OP(gradients), NULL,
      "of a fused update: buffer of the node's parameters' gradients; -1 none"},
     {"part", NUMBER_I32, 1, OP(part), NULL, "of those gradients, from 1; 0 all"},
+    {"slice", NUMBER_I32, 1, OP(slice), NULL, "of the batch, from 0; -1 the whole batch"},
     {0},
 };
 
@@ -49,7 +49,6 @@ const struct field record_buffer_columns[] = {
      "0 activation, 1 saved, 2 gradient, 3 scratch, 4 gradients of parameters"},
     {"node", NUMBER_I32, 1, BUFFER(node), NULL,
      "row of /plan/nodes that it belongs to; of a gradient: that writes its value"},
-    {"slice", NUMBER_I32, 1, BUFFER(slice), NULL, "of the batch, that it holds; -1: the whole batch"},
     {"bytes", NUMBER_U64, 1, BUFFER(bytes), "byte", "rounded up to 256"},
     {"birth", NUMBER_I32, 1, BUFFER(birth), NULL, "first op that uses it"},
     {"death", NUMBER_I32, 1, BUFFER(death), NULL, "last op that uses it"},
@@ -57,12 +56,14 @@ const struct field record_buffer_columns[] = {
     {0},
 };
 
+const struct field record_added_buffer_columns[] = {
+    {"slice", NUMBER_I32, 1, BUFFER(slice), NULL, "of the batch, that it holds; -1 the whole batch"}, {0}};
+
 const struct field record_model_columns[] = {
     {"inputs", NUMBER_I32, NODE_INPUTS_MAX, NODE(inputs), NULL,
      "values: 0 the batch, i + 1 what node i writes; -1 none"},
     {"elements", NUMBER_U64, 1, NODE(elements), NULL, "of the value it writes, a sample"},
     {"draws", NUMBER_U64, 1, NODE(draws), NULL, "random numbers that its forward draws for a sample"},
-    {"whole", NUMBER_U8, 1, NODE(whole), NULL, "1: computes the whole batch at once, 0: a slice at a time"},
     {"wants_gradient", NUMBER_U8, 1, NODE(wants_gradient), NULL, "1: the value it writes needs a gradient"},
     {"forward_flops", NUMBER_F64, 1, NODE(forward_flops), "flop", "of the batch; a multiply-add counts as two"},
     {"once_flops", NUMBER_F64, 1, NODE(once_flops), "flop", "of its first forward besides: statistics of the batch"},
@@ -88,11 +89,12 @@ const struct field record_node_columns[] = {
     {0},
 };
 
-const struct field record_fused_node_columns[] = {
+const struct field record_added_node_columns[] = {
     {"parameter_gradient_bytes", NUMBER_U64, 1, FOOTPRINT(gradients), "byte",
      "of a fused update: of its parameters' gradients, or the largest part; 0: they are static"},
     {"part_elements", NUMBER_U64, 1, FOOTPRINT(part_elements), NULL,
      "of its first parameter, in a part of a fused update; 0: all"},
+    {"whole", NUMBER_U8, 1, NODE(whole), NULL, "1: it computes the whole batch at once, 0: a slice at a time"},
     {0},
 };
 
@@ -129,7 +131,6 @@ const struct field record_parameter_columns[] = {
 
 const struct field record_settings[] = {
     {"batch", NUMBER_U64, 1, DATA(batch), NULL, NULL},
-    {"slices", NUMBER_U64, 1, DATA(slices), NULL, NULL},
     {"granularity", NUMBER_U64, 1, DATA(granularity), NULL, NULL},
     {"rng", NUMBER_U64, 1, DATA(rng), NULL, NULL},
     {"drop_dead", NUMBER_U64, 1, DATA(drop_dead), NULL, NULL},
@@ -149,6 +150,8 @@ static const struct field other_settings[] = {
     {"hash", NUMBER_TEXT, 1, DATA(hash), NULL, NULL},
     {0},
 };
+
+const struct field record_added_settings[] = {{"slices", NUMBER_U64, 1, DATA(slices), NULL, NULL}, {0}};
 
 static const struct field *const settings[] = {record_settings, record_static_settings, other_settings};
 enum { SETTINGS = sizeof settings / sizeof *settings };
@@ -178,7 +181,7 @@ static const struct plan_table {
 } tables[] = {
     {"/plan/nodes", "node", record_model_columns, DATA(nodes), DATA(node), sizeof(struct plan_data_node)},
     {"/plan/nodes", "node", record_node_columns, DATA(nodes), DATA(node), sizeof(struct plan_data_node)},
-    {"/plan/nodes", "node", record_fused_node_columns, DATA(nodes), DATA(node), sizeof(struct plan_data_node), true},
+    {"/plan/nodes", "node", record_added_node_columns, DATA(nodes), DATA(node), sizeof(struct plan_data_node), true},
     {"/plan/nodes", "node", cost_columns, DATA(nodes), DATA(node), sizeof(struct plan_data_node)},
     {"/plan/nodes", "node", record_name_columns, DATA(nodes), DATA(node), sizeof(struct plan_data_node)},
     {"/plan/nodes", "node", remark_columns, DATA(nodes), DATA(node), sizeof(struct plan_data_node)},
@@ -187,9 +190,10 @@ static const struct plan_table {
     {"/plan/running_states", "running_state", record_parameter_columns, DATA(states), DATA(state),
      sizeof(struct plan_data_parameter)},
     {"/plan/ops", "op", record_op_columns, DATA(ops), DATA(op), sizeof(struct op)},
-    {"/plan/ops", "op", record_fused_op_columns, DATA(ops), DATA(op), sizeof(struct op), true},
+    {"/plan/ops", "op", record_added_op_columns, DATA(ops), DATA(op), sizeof(struct op), true},
     {"/plan/ops", "op", live_columns, DATA(ops), DATA(live), sizeof(size_t)},
     {"/plan/buffers", "buffer", record_buffer_columns, DATA(buffers), DATA(buffer), sizeof(struct buffer)},
+    {"/plan/buffers", "buffer", record_added_buffer_columns, DATA(buffers), DATA(buffer), sizeof(struct buffer), true},
 };
 enum { TABLES = sizeof tables / sizeof *tables };
 
@@ -258,6 +262,7 @@ static void write_figures(struct h5 *h5, const struct job *job, const struct pla
     for (int i = 0; i < COUNTS; i++) h5_attribute_u64(h5, "/plan", plan_data_count_names[i], a->count[i]);
     for (int i = 0; i < REALS; i++) h5_attribute_f64(h5, "/plan", plan_data_real_names[i], a->real[i]);
     for (int i = 0; i < SETTINGS; i++) table_write_attributes(h5, "/plan", settings[i], a);
+    table_write_attributes(h5, "/plan", record_added_settings, a);
     h5_attribute_u64(h5, "/plan", "preparing_ns", job->preparing_ns);
     h5_attribute_u64(h5, "/plan", "planning_ns", job->planning_ns);
     h5_attribute_text(h5, "/plan", "policy", job->spec->policy->name);
@@ -321,8 +326,8 @@ static int rows_of(struct h5 *h5, const struct plan_table *table)
     return h5->broken ? 0 : (int)rows;
 }
 
-/* Whether the file has the columns and the category of fused updates. */
-static bool has_fused(struct h5 *h5) { return h5_exists(h5, "/plan/ops/gradients"); }
+/* Whether the file has the columns and the category of fused updates and slices. */
+static bool has_added(struct h5 *h5) { return h5_exists(h5, "/plan/ops/gradients"); }
 
 static void read_figures(struct h5 *h5, struct plan_data *a, struct region *region)
 {
@@ -331,8 +336,10 @@ static void read_figures(struct h5 *h5, struct plan_data *a, struct region *regi
     for (int i = 0; i < REALS; i++)
         h5_read_value(h5, "/plan", plan_data_real_names[i], NUMBER_F64, false, &a->real[i], NULL);
     for (int i = 0; i < SETTINGS; i++) table_read_attributes(h5, "/plan", settings[i], a, region);
+    a->slices = 1;
+    if (has_added(h5)) table_read_attributes(h5, "/plan", record_added_settings, a, region);
     a->schedule = h5_read_text(h5, "/plan/schedule", region);
-    const int categories = MEMORY_CATEGORIES - !has_fused(h5);
+    const int categories = MEMORY_CATEGORIES - !has_added(h5);
     if (!h5->broken && h5_rows(h5, "/memory/predicted") != (uint64_t)categories)
         h5_refuse(h5, "/memory/predicted", "has a different number of rows than there are categories");
     h5_read_rows(h5, "/memory/predicted", NUMBER_U64, 1, 0, (uint64_t)categories, a->memory);
@@ -350,10 +357,13 @@ enum status record_plan_read(struct h5 *h5, struct region *region, struct plan_d
         memcpy(&rows, (char *)data + t->rows, sizeof rows);
         if (!rows) rows = region_array(region, count, t->stride);
         memcpy((char *)data + t->rows, &rows, sizeof rows);
-        if (t->added && !has_fused(h5)) continue;
+        if (t->added && !has_added(h5)) continue;
         table_read(h5, t->group, t->columns, count, rows, t->stride, region);
     }
-    for (int i = 0; i < data->ops && !has_fused(h5); i++) data->op[i].gradients = BUFFER_NONE;
+    if (has_added(h5)) return h5_status(h5);
+    for (int i = 0; i < data->nodes; i++) data->node[i].whole = true;
+    for (int i = 0; i < data->ops; i++) data->op[i].gradients = data->op[i].slice = WHOLE_BATCH;
+    for (int i = 0; i < data->buffers; i++) data->buffer[i].slice = WHOLE_BATCH;
     return h5_status(h5);
 }
 
