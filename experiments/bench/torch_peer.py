@@ -268,14 +268,16 @@ def libraries():
     return {"onednn": onednn, "blas": " ".join(sorted(blas)) or f"{built}, built in"}
 
 
-def step(forward, groups, optimizer, x, labels):
-    """One training step; its seconds and its loss."""
+def step(forward, groups, optimizer, x, labels, micro):
+    """One training step, in micro-batches of so many samples whose gradients are accumulated; its seconds and loss."""
     start = time.monotonic()
     optimizer.zero_grad(set_to_none=True)
-    loss = nn.functional.cross_entropy(forward(groups, x), labels)
-    loss.backward()
+    value = 0.0
+    for part, targets in zip(x.split(micro), labels.split(micro)):
+        loss = nn.functional.cross_entropy(forward(groups, part), targets) * (len(part) / len(x))
+        loss.backward()
+        value += loss.item()
     optimizer.step()
-    value = loss.item()
     if x.is_cuda:
         torch.cuda.synchronize()
     return time.monotonic() - start, value
@@ -350,7 +352,7 @@ def train(options, name, forward):
     memory = DeviceMemory(options.warm) if options.device == "cuda" else None
     done = []
     for i in range(options.steps):
-        done.append(step(forward, groups, optimizer, x, labels))
+        done.append(step(forward, groups, optimizer, x, labels, options.micro_batch or options.batch))
         if memory:
             memory.ended(i)
     seconds, losses = zip(*done)
@@ -368,6 +370,7 @@ def main():
     parser.add_argument("--policy", type=policy, nargs="+", default=[policy("none")])
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--micro-batch", type=int, help="samples at a time, whose gradients are accumulated")
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--warm", type=int, default=1, help="first steps that do not count")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())

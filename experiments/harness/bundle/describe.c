@@ -6,7 +6,7 @@
 #include "analysis/figures.h"
 #include "base/units.h"
 #include "bundle/bundle.h"
-#include "console/embed.h"
+#include "report/report_tree.h"
 
 EMBED(readme, "experiments/harness/bundle/readme.md.in");
 

@@ -3,7 +3,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "console/embed.h"
+#include "report/report_tree.h"
 #include "spec/schema.h"
 
 const char complete_command[] = "child-complete"; /* the scripts call it */

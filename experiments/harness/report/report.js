@@ -272,7 +272,8 @@ function choices() {
   into.append(make("p", {class: "soft"}, found
     ? `Each point is a plan: ${plural(found.plans.length, "plan")} of ${plural(policies.length, "policy").replace("ys", "ies")} for the network of run ${found.run + 1}. ` +
       "Those that no other plan beats are filled. No schedule, of any kind, lies below the line."
-    : "Each point is the plan of a run. No schedule that needs so much memory is faster than the bound below it."));
+    : "Each point is the plan of a run. No schedule that needs so much memory is faster than the bound below it.",
+    published.length ? " Crosses are points that the spec quotes, at their shares of the baseline's live peak." : ""));
   chart(into, "choices", {
     height: 420,
     label: `Slowdown against live peak: ${runs.map(row => `${name(row)} ${bytes(row.live_peak_bytes)} at ${factor(row.slowdown)}`).slice(0, 8).join("; ")}.`,

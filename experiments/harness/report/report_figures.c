@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "console/embed.h"
 #include "plan/op.h"
 #include "report/figures_text.h"
 #include "report/report_tree.h"

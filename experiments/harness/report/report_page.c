@@ -1,7 +1,6 @@
 /* The page: one file with Chart.js, a script, a style sheet, and the tree as JSON. */
 #include <stdlib.h>
 
-#include "console/embed.h"
 #include "report/report_tree.h"
 #include "yaml/yaml_write.h"
 

@@ -33,4 +33,9 @@ enum status report_check_page(const char *where);
 enum status report_check_trace(const char *where);
 enum status report_check_figures(const char *where);
 
+/* Declares name, the text of a file of the source tree or of the system as it was when the program was built. */
+#define EMBED(name, path)                                                                                              \
+    __asm__(".section .rodata\n" #name ":\n.incbin \"" path "\"\n.byte 0\n.previous\n");                               \
+    extern const char name[]
+
 #endif
