@@ -410,7 +410,8 @@ def random_chain(stages):
 
 DEEP_POLICIES = {
     "store_all": "store_all", "every": "every", "segments": "{name: segments, segments: 30}", "sqrt": "sqrt", "chen": "chen",
-    "revolve": "revolve", "selective": "{name: selective, kinds: [norm]}", "manual": "{name: manual, groups: ['stage1[5]']}"}
+    "revolve": "revolve", "selective": "{name: selective, kinds: [norm]}", "manual": "{name: manual, groups: ['stage1[5]']}",
+    "dtr at 60 %": "{name: dtr, budget: 60%}", "dtr at 20 %": "{name: dtr, budget: 20%}"}
 
 
 def planning(bench):
