@@ -225,9 +225,10 @@ static json_t *published_points(const struct report *r, int run)
         if (run != (int)figure_number(pair, "b")) continue;
         json_array_foreach(quoted, k, point)
         {
-            PUT(point, "live_peak_bytes",
-                strtod(figure_string(point, "memory"), NULL) * live_peak_of(r, (int)figure_number(pair, "a")));
-            PUT(point, "slowdown", strtod(figure_string(point, "slowdown"), NULL));
+            const char *memory = figure_string(point, "memory"), *slowdown = figure_string(point, "slowdown");
+            if (!memory || !slowdown || !figure_string(point, "label")) continue; /* no spec has such a point */
+            PUT(point, "live_peak_bytes", strtod(memory, NULL) * live_peak_of(r, (int)figure_number(pair, "a")));
+            PUT(point, "slowdown", strtod(slowdown, NULL));
             json_array_append(points, point);
         }
     }
@@ -255,8 +256,8 @@ static void add_choices(struct report *r)
 
 static enum status gather(struct report *r)
 {
-    json_t *phases = json_array();
     for (int i = 0; i < r->request->files; i++) TRY(add_run(r, i));
+    json_t *phases = json_array();
     for (const char *const *phase = report_phases; *phase; phase++) json_array_append_new(phases, json_string(*phase));
     PUT(r->tree, "phases", phases);
     find_pairs(r);
