@@ -36,6 +36,7 @@ struct batch_search {
     struct policy_grid grid;
     int rows;
     struct batch_row *row; /* the spec's own first */
+    int64_t unit;          /* samples that batches are multiples of, counted in them until the end: the slices */
     int64_t most;          /* the largest batch that can be planned */
     int64_t best;          /* the largest that fits so far, of all rows */
 };
@@ -125,7 +126,7 @@ static enum status plan_row(struct batch_search *s, int64_t batch, struct batch_
 {
     struct policy_grid *g = &s->grid;
     struct job sized;
-    enum status status = prepare(s->job, batch, &sized);
+    enum status status = prepare(s->job, batch * s->unit, &sized);
     g->job = &sized;
     g->trials = g->refusals = 0;
     if (status == ST_OK) {
@@ -174,7 +175,7 @@ static enum status find_rows(struct batch_search *s)
         for (int i = 0; i < s->rows; i++) {
             struct batch_row *row = &s->row[i];
             if (fills(row) != filling) continue;
-            row->start = filling && s->best ? s->best : s->job->spec->batch;
+            row->start = filling && s->best ? s->best : s->job->spec->batch / s->unit;
             TRY(settle(s, row));
             TRY(probe(s, row));
             if (row->fits > s->best) s->best = row->fits;
@@ -247,9 +248,10 @@ enum status largest_batch_find(const struct job *job, uint64_t memory, double sl
     struct batch_search s = {
         .job = job,
         .grid = {.region = region, .memory = memory, .progress = stderr, .slowdown = slowdown},
-        .most = most_batch(job),
+        .unit = job->spec->slices > 1 ? job->spec->slices : 1,
     };
     int policies = 0;
+    s.most = most_batch(job) / s.unit;
     if (!job->spec->batch) return fail(ST_SPEC, "plan: --max-batch needs the key batch of the graph file");
     while (policy_table[policies]) policies++;
     s.rows = policies + 1;
@@ -257,7 +259,11 @@ enum status largest_batch_find(const struct job *job, uint64_t memory, double sl
     s.row[0] = (struct batch_row){.policy = job->spec->policy, .own = true};
     for (int i = 0; i < policies; i++) s.row[i + 1].policy = policy_table[i];
     TRY(find_rows(&s));
-    for (int i = 0; i < s.rows; i++) json_array_append_new(rows, row_figures(&s.row[i], memory));
+    for (int i = 0; i < s.rows; i++) {
+        int64_t *const batches[] = {&s.row[i].fits, &s.row[i].fails, &s.row[i].odd};
+        for (size_t k = 0; k < sizeof batches / sizeof *batches; k++) *batches[k] *= s.unit;
+        json_array_append_new(rows, row_figures(&s.row[i], memory));
+    }
     add_notes(&s, notes);
     return ST_OK;
 }
