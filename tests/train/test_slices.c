@@ -183,3 +183,36 @@ Test(slices, gradients_are_the_sum_of_slices_alone)
         }
     }
 }
+
+/* ---- what cannot be sliced ---- */
+
+Test(slices, refusals_name_the_number_or_the_layer)
+{
+    static const struct {
+        int net, slices;
+        const char *says;
+    } cases[] = {{0, 2, "slices: 2 do not divide the batch of 3 samples"},
+                 {5, 2, "(batch_norm) takes statistics over all of its samples; expected slices: 1"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct graph *graph = net_build(&nets[cases[i].net], RELU_OUTPUT);
+        cr_expect(graph_slice(graph, cases[i].slices, true) == ST_SPEC && strstr(status_message(), cases[i].says), "%s",
+                  status_message());
+        graph_destroy(graph);
+    }
+}
+
+/* A product with many weights and few rows is kept whole, unless none is. */
+Test(slices, products_of_few_rows_are_kept_whole)
+{
+    struct net net = divided_net;
+    struct graph *graph = net_build(&net, RELU_OUTPUT);
+    graph->parameter[graph->node[1].first_parameter].elements = SLICING_WEIGHT_BYTES / 4 + 1;
+    for (int64_t slices = 2; slices <= 4; slices *= 2)
+        for (int keep = 0; keep < 2; keep++) {
+            const bool few = keep && net.batch / slices < SLICING_FEW_ROWS;
+            cr_assert(graph_slice(graph, slices, keep) == ST_OK, "%s", status_message());
+            for (int i = 0; i < graph->nodes; i++)
+                cr_expect(graph->whole[i] == (few && i == 1), "node %d of %d slices", i, (int)slices);
+        }
+    graph_destroy(graph);
+}
