@@ -87,7 +87,7 @@ void footprint_keep_sign_bits(struct footprint *footprint, bool signs);
 
 struct kernel_args {
     const void *x[NODE_INPUTS_MAX]; /* forward; backward where READS_X or READS_X0 */
-    void *y;                        /* forward: written; backward: read where READS_Y */
+    void *y;                        /* forward: written; backward: read where READS_Y, else NULL */
     void *dx[NODE_INPUTS_MAX];      /* INPUT: written; NULL where that input wants no gradient, never all of them */
     void *dy;
     void *saved;   /* forward: written where save; backward: read where READS_SAVED, else NULL */

@@ -371,6 +371,8 @@ static void check_reads(struct single *single)
         hide_unread(single, reads[PART_INDEX_PARAMS] | reads[PART_INDEX_INPUT]);
         single_pass_backward(single, &args, PART_PARAMS);
         hide_unread(single, reads[PART_INDEX_INPUT]);
+        if (!(reads[PART_INDEX_INPUT] & READS_Y)) args.y = NULL; /* as the executor does */
+        if (!(reads[PART_INDEX_INPUT] & READS_SAVED)) args.saved = NULL;
         single_pass_backward(single, &args, PART_INPUT);
     } else {
         hide_unread(single, reads[PART_INDEX_PARAMS] | reads[PART_INDEX_INPUT]);

@@ -257,7 +257,9 @@ enum status largest_batch_find(const struct job *job, uint64_t memory, double sl
     s.rows = policies + 1;
     NEW(region, s.row, (size_t)s.rows);
     s.row[0] = (struct batch_row){.policy = job->spec->policy, .own = true};
-    for (int i = 0; i < policies; i++) s.row[i + 1].policy = policy_table[i];
+    s.rows = 1;
+    for (int i = 0; i < policies; i++)
+        if (s.unit > 1 || !policy_table[i]->needs_slices) s.row[s.rows++].policy = policy_table[i];
     TRY(find_rows(&s));
     for (int i = 0; i < s.rows; i++) {
         int64_t *const batches[] = {&s.row[i].fits, &s.row[i].fails, &s.row[i].odd};

@@ -301,6 +301,7 @@ enum status policy_grid_policy(struct policy_grid *grid, const struct policy *po
     const int before = grid->trials;
     const char *why = NULL;
     if (has_front(policy) && !grid->memory) return plan_front(grid, policy), ST_OK;
+    if (policy->needs_slices && !grid->job->network->slice) return ST_OK;
     if (policy->solves && !grid->progress) return ST_OK; /* minutes that no question was asked for */
     if (policy->solves && !can_solve(grid, policy)) return ST_OK;
     struct policy_settings settings = policy_defaults(policy, grid->region);
