@@ -23,8 +23,8 @@ struct network {
     struct graph *graph;
     struct graph *slice; /* as the kernels of sliced nodes see it; NULL: the batch is not divided */
     struct backend *backend;
-    struct binding *binding; /* one a node; of a sliced node, the kernel computes a slice, and the footprint has the saved
-                                tensors of all slices and the scratch of one call */
+    struct binding *binding; /* one a node; of a sliced node, the kernel computes a slice, and the footprint has the
+                                saved tensors of all slices and the scratch of one call */
     struct cost *cost;       /* one a node; network_prepare() sets flops */
     size_t granularity;      /* bytes of a node's values and saved tensors count as a multiple of it: ALIGNMENT for each
                                 slice, which may have a buffer of its own; 1 in an abstract graph */

@@ -45,8 +45,8 @@ static inline int64_t window_stride(const struct window *w) { return w->stride ?
 struct reference {
     const void *settings; /* the node's */
     enum activation activation;
-    struct shape x, y; /* of one sample */
-    int64_t batch, mean_over; /* as the graph's */
+    struct shape x, y;              /* of one sample */
+    int64_t batch, mean_over;       /* as the graph's */
     int64_t x_elements, y_elements; /* of one sample */
 };
 

@@ -20,7 +20,7 @@ struct element_draw {
     uint32_t key[2];
     uint32_t threshold;
     uint32_t node, step;
-    int64_t sample; /* the place in the whole batch of the call's first sample */
+    int64_t sample;  /* the place in the whole batch of the call's first sample */
     bool sequential; /* one stream of numbers, from position on; else counters */
     uint64_t position;
     const uint8_t *mask; /* if not NULL, the kept bits */

@@ -42,7 +42,8 @@ static inline uint32_t rng_threshold(double rate) { return (uint32_t)(rate * 0x1
 static inline float rng_uniform(uint32_t word) { return (float)(word >> 8) * 0x1p-24f; }
 
 /* Sets keep[i] to 1 where element first + i (logical order) of sample survives dropout at rate in [0, 1), else to 0;
- * elements = numbers drawn for a sample, sample = its place in the call. A pure function of its arguments (mode MASK reads draw->mask). */
+ * elements = numbers drawn for a sample, sample = its place in the call. A pure function of its arguments (mode MASK
+ * reads draw->mask). */
 void rng_keep(const struct draw *draw, double rate, int64_t elements, int64_t sample, int64_t first, int64_t count,
               uint8_t *keep);
 

@@ -38,8 +38,8 @@ void schedule_append(struct schedule *schedule, enum step_kind kind, int from, i
 /* The same for a backward that sets what relus save. */
 void schedule_append_backward(struct schedule *schedule, int from, int to, enum relu_save relu);
 
-/* Appends a schedule of all slices, run slice by slice wherever its steps come one after the other over sliced nodes: the
- * same work, in which what lives only between such steps is live for one slice. */
+/* Appends a schedule of all slices, run slice by slice wherever its steps come one after the other over sliced nodes:
+ * the same work, in which what lives only between such steps is live for one slice. */
 void schedule_append_by_slice(struct schedule *schedule, const struct slicing *slicing, const struct schedule *all);
 
 /* Appends all steps of another schedule. */

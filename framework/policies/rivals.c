@@ -40,11 +40,23 @@ static bool vary(struct optimum *o, const struct policy *policy, const struct se
     return emits;
 }
 
+static void add_slices(struct optimum *o, enum rng_mode rng)
+{
+    if (!slice_rivals_are_batches(o->target)) {
+        slice_rivals_add_cuts(o, rng);
+        return;
+    }
+    struct optimum *slice = rivals_prepare(network_of_slice(o->target, o->region), rng);
+    optimum_within(slice, SIZE_MAX);
+    slice_rivals_add_batches(o, slice, rng);
+    optimum_destroy(slice);
+}
+
 struct optimum *rivals_prepare(const struct network *network, enum rng_mode rng)
 {
     struct optimum *o = optimum_prepare(network, rng);
     schedule_search_prepare(o);
-    if (network->slice) slice_rivals_add(o, rng);
+    if (network->slice) add_slices(o, rng);
     if (o->stages.count == network->graph->nodes || network->graph->nodes > RIVALS_NODES_MAX) return o;
     for (const struct policy *const *policy = policy_table; *policy; policy++) {
         if ((*policy)->keys == policy_budget_keys || (*policy)->solves || (*policy)->needs_slices) continue;

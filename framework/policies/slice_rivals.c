@@ -1,6 +1,6 @@
 #include "policies/slice_rivals.h"
 
-#include "policies/rivals.h"
+#include "plan/stages.h"
 
 /* Points of fronts that are run by slices, or combined, and cuts. */
 enum { BATCHES_MAX = 64, BEFORE_MAX = 6, BEHIND_MAX = 12, CUTS_MAX = 24 };
@@ -14,19 +14,15 @@ static void add(struct optimum *o, const struct schedule *part, int parts, enum 
     candidate_points_add_as_is(&o->candidates, o->target, rng, &schedule, "slices", o->region);
 }
 
-/* The whole network for one slice after the other. */
-static void add_batches(struct optimum *o, enum rng_mode rng)
+void slice_rivals_add_batches(struct optimum *o, const struct optimum *slice, enum rng_mode rng)
 {
     struct region *region = region_create();
-    struct optimum *slice = rivals_prepare(network_of_slice(o->target, region), rng);
-    optimum_within(slice, SIZE_MAX);
     const int last = slice->front.count - 1, points = last < BATCHES_MAX ? last + 1 : BATCHES_MAX;
     for (int i = 0; i < points; i++) {
         struct schedule schedule = schedule_empty(region);
         optimum_schedule(slice, points > 1 ? i * last / (points - 1) : last, &schedule);
         add(o, &schedule, 1, rng);
     }
-    optimum_destroy(slice);
     region_destroy(region);
 }
 
@@ -108,19 +104,28 @@ static void add_cut(struct optimum *o, const struct network *slice, int cut, enu
     region_destroy(region);
 }
 
-void slice_rivals_add(struct optimum *o, enum rng_mode rng)
+/* The first node that is whole. */
+static int first_whole(const struct slicing *slicing)
 {
-    const struct slicing slicing = graph_slicing(o->target->graph);
-    int whole = 0, cuts = 0; /* the first whole node; stages before it */
-    while (whole < slicing.nodes && !slicing_whole(&slicing, whole)) whole++;
-    if (whole == slicing.nodes) {
-        add_batches(o, rng);
-        return;
-    }
+    int whole = 0;
+    while (whole < slicing->nodes && !slicing_whole(slicing, whole)) whole++;
+    return whole;
+}
+
+bool slice_rivals_are_batches(const struct network *network)
+{
+    const struct slicing slicing = graph_slicing(network->graph);
+    return first_whole(&slicing) == slicing.nodes;
+}
+
+void slice_rivals_add_cuts(struct optimum *o, enum rng_mode rng)
+{
     struct region *region = region_create();
+    const struct slicing slicing = graph_slicing(o->target->graph);
     const struct node_ranges stages = stages_find(o->target->graph, region);
     const struct network *slice = network_of_slice(o->target, region);
-    while (cuts < stages.count && stages.range[cuts].to <= whole) cuts++;
+    int cuts = 0; /* stages before the first whole node */
+    while (cuts < stages.count && stages.range[cuts].to <= first_whole(&slicing)) cuts++;
     const int tried = cuts < CUTS_MAX ? cuts : CUTS_MAX;
     for (int i = 1; i <= tried; i++) {
         const int cut = stages.range[i * cuts / tried - 1].to;

@@ -1,15 +1,19 @@
-/* Schedules of slices, as candidates for `optimal`. */
+/* Schedules of slices, as candidates for `optimal` on a network whose batch has slices. */
 #ifndef REMATCH_POLICIES_SLICE_RIVALS_H
 #define REMATCH_POLICIES_SLICE_RIVALS_H
 
-#include "search/visit_options.h"
+#include "search/optimum.h"
 
-/* For a network whose batch has slices, adds to optimum's candidates:
- * - where every node is sliced: one slice after the other, each by a schedule of the front of a network that has the
- *   slice as its batch. So micro-batches, with recomputation or without.
- * - else, for some cuts of the stages before the first whole node: the nodes before the cut keep nothing but their
- *   output, and are computed again and differentiated at the end; they and the nodes behind the cut by schedules of
- *   their fronts, and all of it slice by slice where no whole node is between (schedule_append_by_slice()). */
-void slice_rivals_add(struct optimum *optimum, enum rng_mode rng);
+/* Whether every node of the network is sliced, so that a slice may run alone from the first node to the last. */
+bool slice_rivals_are_batches(const struct network *network);
+
+/* There: one slice after the other, each by a schedule of the front of slice, which was solved for the network that has
+ * a slice as its batch (network_of_slice()). So micro-batches, with recomputation or without. */
+void slice_rivals_add_batches(struct optimum *optimum, const struct optimum *slice, enum rng_mode rng);
+
+/* Elsewhere: for some cuts of the stages before the first whole node, the nodes before the cut keep nothing but their
+ * output, and are computed again and differentiated at the end; they and the nodes behind the cut by schedules of their
+ * fronts, and all of it slice by slice where no whole node is between (schedule_append_by_slice()). */
+void slice_rivals_add_cuts(struct optimum *optimum, enum rng_mode rng);
 
 #endif

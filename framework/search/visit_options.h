@@ -9,9 +9,9 @@
 /* What optimum.h solves. */
 struct optimum {
     struct region *region, *solved; /* solved: of the points */
-    const struct network *network; /* without slices */
-    const struct network *target;  /* that the schedules are for, some of slices; network, where there are none */
-    size_t low, most;    /* bytes: the front's range, of which points are exact; 0: nothing was solved yet */
+    const struct network *network;  /* without slices */
+    const struct network *target;   /* that the schedules are for, some of slices; network, where there are none */
+    size_t low, most;               /* bytes: the front's range, of which points are exact; 0: nothing was solved yet */
     bool exact;          /* else the front is an upper bound: the problem is too large (optimum_approximation()) */
     double alternatives; /* that an exact solution compares, each with fronts of up to thousands of points */
     double few, many;    /* alternatives: up to few are compared at once, above many not exactly; preset */

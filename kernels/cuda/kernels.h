@@ -213,8 +213,8 @@ void launch_upsample_gradient(cudaStream_t stream, struct upsample_shape shape, 
 
 /* ---- loss_kernels.cu: softmax cross-entropy; a warp sums a sample in double ---- */
 
-/* y = {sum of losses / mean_over, correct predictions} of batch x classes; scratch: cross_entropy_scratch() bytes. A label that is
- * not a class makes the loss a NaN, since a kernel cannot report an error. */
+/* y = {sum of losses / mean_over, correct predictions} of batch x classes; scratch: cross_entropy_scratch() bytes. A
+ * label that is not a class makes the loss a NaN, since a kernel cannot report an error. */
 void launch_cross_entropy(cudaStream_t stream, const float *x, const int32_t *labels, int64_t batch, int64_t classes,
                           int64_t mean_over, void *scratch, float *y);
 static inline size_t cross_entropy_scratch(int64_t batch) { return (size_t)batch * 2 * sizeof(double); }

@@ -66,8 +66,8 @@ static int keeps(const struct draw *draw, double rate, int64_t elements, int64_t
     struct philox words;
     if (draw->mode == RNG_COUNTER) {
         at = (uint64_t)element;
-        words = rng_words(draw->seed, RNG_DROPOUT, (uint32_t)(at / 4),
-                          (uint32_t)(draw->sample + sample), draw->node, draw->step);
+        words = rng_words(draw->seed, RNG_DROPOUT, (uint32_t)(at / 4), (uint32_t)(draw->sample + sample), draw->node,
+                          draw->step);
     } else {
         words = rng_words(draw->seed, RNG_DROPOUT, (uint32_t)(at / 4), (uint32_t)(at / 4 >> 32), 0, 0);
     }

@@ -67,7 +67,7 @@ struct spec {
     const char *model_path;             /* NULL: layers written in the spec itself */
     int64_t batch, steps, epochs, seed; /* steps or epochs is 0 */
     int64_t slices;                     /* of the batch, see model/slicing.h */
-    int whole_layers;                   /* 0: products of few rows are kept whole, 1: none but those of the model file */
+    int whole_layers; /* 0: products of few rows are kept whole, 1: none but those of the model file */
     const struct dataset_kind *data;
     struct dataset_settings data_settings;
     const struct layer *loss;
