@@ -22,8 +22,6 @@ static uint64_t name(enum symbol symbol, uint64_t a, uint64_t b)
 
 static uint64_t sum(uint64_t a, uint64_t b) { return a < b ? name(SUM, a, b) : name(SUM, b, a); } /* a + b = b + a */
 
-/* ---- operands ---- */
-
 /* The place of a node and slice in arrays by both. */
 static int slot(const struct machine *m, int node, int slice) { return node * m->slices + slice; }
 
@@ -448,19 +446,6 @@ static void find_parts(struct machine *m)
         }
 }
 
-/* Lists of the buffers that are born and die at every op. */
-static void list_lifetimes(struct machine *m)
-{
-    const struct plan_data *a = m->data;
-    for (int i = 0; i < a->ops; i++) m->born[i] = m->dies[i] = -1;
-    for (int id = a->buffers - 1; id >= 0; id--) {
-        const struct buffer *b = &a->buffer[id];
-        m->next_born[id] = m->born[b->birth];
-        m->next_dying[id] = m->dies[b->death];
-        m->born[b->birth] = m->dies[b->death] = id;
-    }
-}
-
 static void set_up(struct machine *m)
 {
     const struct plan_data *a = m->data;
@@ -490,7 +475,7 @@ static void set_up(struct machine *m)
     m->outcome.parts = m->parts;
     find_parts(m);
     differentiate(m);
-    list_lifetimes(m);
+    machine_list_lifetimes(m);
 }
 
 static enum status run(struct machine *m)

@@ -116,6 +116,18 @@ enum status machine_apart(const struct machine *m, int id, int partner, int shar
     return ST_OK;
 }
 
+void machine_list_lifetimes(struct machine *m)
+{
+    const struct plan_data *a = m->data;
+    for (int i = 0; i < a->ops; i++) m->born[i] = m->dies[i] = -1;
+    for (int id = a->buffers - 1; id >= 0; id--) {
+        const struct buffer *b = &a->buffer[id];
+        m->next_born[id] = m->born[b->birth];
+        m->next_dying[id] = m->dies[b->death];
+        m->born[b->birth] = m->dies[b->death] = id;
+    }
+}
+
 enum status machine_bear(struct machine *m, int id)
 {
     const struct buffer *b = &m->data->buffer[id], *other;

@@ -78,6 +78,9 @@ bool machine_called(const struct machine *m, int id, enum category category, int
  * that input is). */
 enum status machine_apart(const struct machine *m, int id, int partner, int shared, const char *what);
 
+/* Lists the buffers that are born and die at every op. */
+void machine_list_lifetimes(struct machine *m);
+
 /* A buffer is born at the current op, apart from all live ones; and one dies there. */
 enum status machine_bear(struct machine *m, int id);
 enum status machine_bury(struct machine *m, int id);

@@ -2,27 +2,15 @@
  * a gradient, that an op of the whole batch reads is one buffer, which ops of slices write parts of; else each slice
  * has a buffer.
  *
- * Three sweeps. Backward over the schedule's events: which values are read later, hence which recomputations are dead
- * and which forwards save. Forward: ops, with a new buffer for every tensor that is written, so that a buffer is one
- * incarnation and lives from its first to its last use. Forward again: outputs take over the buffers of inputs that die
- * at the same op. */
+ * Two sweeps over the schedule's events (events.h). Forward: ops, with a new buffer for every tensor that is written,
+ * so that a buffer is one incarnation and lives from its first to its last use. Forward again: outputs take over the
+ * buffers of inputs that die at the same op.
+ */
 #include "plan/lower.h"
 
-#include <assert.h>
+#include "plan/events.h"
 
-/* A step of the schedule at one node, a split backward being two. */
-struct event {
-    enum step_kind kind;
-    int node, slice;
-    unsigned parts; /* BACKWARD; 0: only passes gradients on */
-    bool first;     /* the first event of this kind of the node and slice */
-    bool last;      /* BACKWARD: their last */
-    int part;       /* BACKWARD: of the parameters' gradient, from 1; 0: all */
-    bool updates;   /* no later event reads the node's parameters or adds to their gradients */
-    bool dropped, save;
-    bool joint; /* FORWARD of a slice: writes a part of a buffer that an op of the whole batch reads; */
-    bool opens; /* it is the first to write there since the last such read, and all slices follow */
-};
+#include <assert.h>
 
 struct builder {
     const struct network *network;
@@ -32,8 +20,7 @@ struct builder {
     struct lowered *out;
     struct slicing slicing;
     int slices;
-    struct event *event;
-    size_t events;
+    struct events list;
     /* By value or node, and slice. */
     int *current;  /* buffer of a value's newest incarnation */
     int *saved;    /* buffer of a node's newest saved tensors */
@@ -48,173 +35,15 @@ struct builder {
     int *over; /* buffer -> the buffer that it reuses, -1: none */
 };
 
-/* The place of a slice, or of the first of all, in arrays by value or node and slice; and how many places follow. */
-static int at(const struct builder *b, int index, int slice) { return index * b->slices + (slice > 0 ? slice : 0); }
-static int places(const struct builder *b, int slice) { return slice == WHOLE_BATCH ? b->slices : 1; }
-
 /* Bytes of a slice, or of the whole batch. */
 static size_t share(const struct builder *b, size_t bytes, int slice)
 {
     return slice == WHOLE_BATCH ? bytes : bytes / (size_t)b->slices;
 }
 
-/* The slices of a step at a node: WHOLE_BATCH alone, or a range. */
-struct slices {
-    int from, to;
-};
-static struct slices slices_of(const struct builder *b, const struct step *s, int node)
-{
-    if (slicing_whole(&b->slicing, node)) return (struct slices){WHOLE_BATCH, WHOLE_BATCH + 1};
-    if (s->slice == WHOLE_BATCH) return (struct slices){0, b->slices};
-    return (struct slices){s->slice, s->slice + 1};
-}
-
 static const struct footprint *footprint_of(const struct builder *b, int node)
 {
     return &b->network->binding[node].footprint;
-}
-
-/* Appends the event of the first half of a split backward; false: the node's is not split. */
-static bool expand_half(struct builder *b, int node, int slice)
-{
-    const bool split = network_parts(b->network, node) == (PART_PARAMS | PART_INPUT) && footprint_of(b, node)->split;
-    if (split)
-        b->event[b->events++] =
-            (struct event){.kind = STEP_BACKWARD, .node = node, .slice = slice, .parts = PART_PARAMS, .first = true};
-    return split;
-}
-
-/* One or two events for a node's backward; halved: there was one already. With an update in parts, which no sliced node
- * has: INPUT, then PARAMS part by part. */
-static void expand_backward(struct builder *b, int node, int slice, bool halved)
-{
-    const bool first = !halved && !expand_half(b, node, slice);
-    const int updates = network_update_parts(b->network, node);
-    struct event event = {.kind = STEP_BACKWARD, .node = node, .slice = slice, .first = first, .last = !updates};
-    event.parts = first ? network_parts(b->network, node) : PART_INPUT;
-    if (updates) event.parts &= PART_INPUT;
-    if (event.parts || !updates) b->event[b->events++] = event;
-    event.first = !event.parts;
-    event.parts = PART_PARAMS;
-    for (event.part = 1; event.part <= updates; event.part++, event.first = false) {
-        event.last = event.part == updates;
-        b->event[b->events++] = event;
-    }
-}
-
-/* The events of a step at one node; forward, halved: by slice, below which nodes have had their first forward, and the
- * last one halved. */
-static void expand_step(struct builder *b, const struct step *s, int node, int *forward, int *halved)
-{
-    const struct slices range = slices_of(b, s, node);
-    /* the first halves of all slices first, after which whole inputs die */
-    for (int slice = range.from; s->kind == STEP_BACKWARD && range.to > range.from + 1 && slice < range.to; slice++)
-        if (node != halved[slice] && expand_half(b, node, slice)) halved[slice] = node;
-    for (int slice = range.from; slice < range.to; slice++) {
-        const int k = at(b, 0, slice);
-        if (s->kind == STEP_FORWARD) {
-            b->event[b->events++] =
-                (struct event){.kind = STEP_FORWARD, .node = node, .slice = slice, .first = node >= forward[k]};
-            for (int i = k; i < k + places(b, slice); i++)
-                if (node >= forward[i]) forward[i] = node + 1;
-        } else if (s->kind == STEP_BACKWARD) {
-            expand_backward(b, node, slice, node == halved[k]);
-        } else if (expand_half(b, node, slice)) {
-            halved[k] = node;
-        }
-    }
-}
-
-static void expand(struct builder *b, const struct schedule *schedule)
-{
-    const size_t slices = (size_t)b->slices;
-    size_t room = 0;
-    for (size_t i = 0; i < schedule->steps; i++)
-        for (int n = schedule->step[i].from; n < schedule->step[i].to; n++)
-            room +=
-                2 * (schedule->step[i].slice == WHOLE_BATCH ? slices : 1) + (size_t)network_update_parts(b->network, n);
-    NEW(b->region, b->event, room);
-    int *forward, *halved;
-    NEW(b->region, forward, slices);
-    NEW(b->region, halved, slices);
-    for (size_t k = 0; k < slices; k++) halved[k] = -1;
-    for (size_t i = 0; i < schedule->steps; i++) {
-        const struct step *s = &schedule->step[i];
-        for (int k = 0; k < s->to - s->from; k++)
-            expand_step(b, s, s->kind == STEP_FORWARD ? s->from + k : s->to - 1 - k, forward, halved);
-    }
-}
-
-/* A backward in parts keeps all that it reads to the last. */
-static unsigned event_reads(const struct builder *b, const struct event *e)
-{
-    const struct footprint *f = footprint_of(b, e->node);
-    return f->part_elements ? network_reads(b->network, e->node) : footprint_reads(f->reads, e->parts);
-}
-
-/* What the events after the current one read of the incarnations that are newest there. */
-struct reads_ahead {
-    bool *value, *saved; /* by value or node, and slice */
-    bool *joint;         /* by value and slice: an op of the whole batch reads it, before the slice is written again */
-    int *written;        /* value -> slices written since, going back from that op */
-};
-
-static void read_ahead(const struct builder *b, struct reads_ahead *ahead, int value, int slice)
-{
-    for (int k = at(b, value, slice), end = k + places(b, slice); k < end; k++) {
-        ahead->value[k] = true;
-        if (slice == WHOLE_BATCH) ahead->joint[k] = true;
-    }
-    if (slice == WHOLE_BATCH) ahead->written[value] = 0;
-}
-
-/* A forward that is not dead writes what was read; a slice's part of a joint buffer opens it where the others follow.
- */
-static void mark_forward(struct builder *b, struct reads_ahead *ahead, struct event *e)
-{
-    const int value = at(b, e->node + 1, e->slice), node = at(b, e->node, e->slice);
-    bool read = false;
-    for (int k = 0; k < places(b, e->slice); k++) {
-        read |= ahead->value[value + k] || ahead->saved[node + k];
-        e->save |= ahead->saved[node + k];
-    }
-    e->dropped = !e->first && !read && b->options->drop_dead;
-    if (e->dropped) return;
-    e->joint = e->slice != WHOLE_BATCH && ahead->joint[value];
-    e->opens = e->joint && ++ahead->written[e->node + 1] == b->slices;
-    for (int k = 0; k < places(b, e->slice); k++)
-        ahead->value[value + k] = ahead->saved[node + k] = ahead->joint[value + k] = false;
-}
-
-/* Sweeps the events from the last to the first and marks dead recomputations and forwards that save. */
-static void mark(struct builder *b)
-{
-    struct reads_ahead ahead;
-    bool *later; /* node -> a later event reads its parameters or adds to their gradients */
-    NEW(b->region, ahead.value, (size_t)(b->graph->values * b->slices));
-    NEW(b->region, ahead.saved, (size_t)(b->graph->nodes * b->slices));
-    NEW(b->region, ahead.joint, (size_t)(b->graph->values * b->slices));
-    NEW(b->region, ahead.written, (size_t)b->graph->values);
-    NEW(b->region, later, (size_t)b->graph->nodes);
-    for (size_t i = b->events; i-- > 0;) {
-        struct event *e = &b->event[i];
-        const struct node *node = &b->graph->node[e->node];
-        int inputs = node->layer->inputs; /* that are read */
-        if (e->kind == STEP_FORWARD) {
-            mark_forward(b, &ahead, e);
-            b->out->dropped += e->dropped;
-            if (e->dropped) continue;
-        } else {
-            unsigned reads = event_reads(b, e);
-            inputs = inputs_read(reads, inputs);
-            if (reads & READS_Y) read_ahead(b, &ahead, node->output, e->slice);
-            if (reads & READS_SAVED && footprint_of(b, e->node)->saved)
-                for (int k = 0; k < places(b, e->slice); k++) ahead.saved[at(b, e->node, e->slice) + k] = true;
-        }
-        for (int k = 0; k < inputs; k++) read_ahead(b, &ahead, node->inputs[k], e->slice);
-        e->updates = !later[e->node];
-        if (!e->part) later[e->node] = true;
-    }
 }
 
 /* A buffer born at the current op. */
@@ -307,12 +136,13 @@ static void emit_forward(struct builder *b, const struct event *e)
     const struct node *node = &b->graph->node[e->node];
     const struct footprint *f = footprint_of(b, e->node);
     struct op *op = begin(b, OP_FORWARD, e->node, e->slice);
-    const int here = at(b, e->node, e->slice), value = at(b, node->output, e->slice);
+    const int here = slice_place(b->slices, e->node, e->slice), value = slice_place(b->slices, node->output, e->slice);
     op->recompute = !e->first;
     op->save = e->save;
-    for (int k = 0; k < node->layer->inputs; k++) op->x[k] = use(b, b->current[at(b, node->inputs[k], e->slice)]);
+    for (int k = 0; k < node->layer->inputs; k++)
+        op->x[k] = use(b, b->current[slice_place(b->slices, node->inputs[k], e->slice)]);
     op->y = make_value(b, e);
-    for (int k = 0; k < places(b, e->slice); k++) b->current[value + k] = op->y;
+    for (int k = 0; k < slice_places(b->slices, e->slice); k++) b->current[value + k] = op->y;
     if (e->save) op->saved = b->saved[here] = make(b, CATEGORY_SAVED, e->node, e->slice, share(b, f->saved, e->slice));
     if (e->first) b->once[here] = make(b, CATEGORY_SAVED, e->node, e->slice, once_bytes(b, node, e->slice));
     op->once = use(b, b->once[here]);
@@ -338,7 +168,8 @@ static int make_part(struct builder *b, int value, int slice, int *joint)
 /* Adds (or subtracts) a role of a buffer, or of the slice's part of it. */
 static void add_role(struct builder *b, int buffer, int slice, int count)
 {
-    for (int k = 0; k < places(b, slice); k++) b->roles[at(b, buffer, slice) + k] += count;
+    for (int k = 0; k < slice_places(b->slices, slice); k++)
+        b->roles[slice_place(b->slices, buffer, slice) + k] += count;
 }
 
 /* A copy or a sum of gradients in the buffer y. */
@@ -355,7 +186,7 @@ static void emit_gradient(struct builder *b, enum op_kind kind, int node, int sl
 /* Adds buffer to the gradient of value: its k-th input's, of node. */
 static void contribute(struct builder *b, int node, int k, int slice, int buffer)
 {
-    const int value = b->graph->node[node].inputs[k], first = at(b, value, slice);
+    const int value = b->graph->node[node].inputs[k], first = slice_place(b->slices, value, slice);
     int *sum = &b->gradient[first];
     if (*sum >= 0 && slice == WHOLE_BATCH && b->out->buffer[*sum].slice != WHOLE_BATCH) {
         for (int i = 0; i < b->slices; i++) contribute(b, node, k, i, buffer);
@@ -367,7 +198,7 @@ static void contribute(struct builder *b, int node, int k, int slice, int buffer
         emit_gradient(b, OP_ACCUMULATE, node, slice, *sum, buffer, value, y);
         buffer = y;
     }
-    for (int i = 0; i < places(b, slice); i++) sum[i] = buffer;
+    for (int i = 0; i < slice_places(b->slices, slice); i++) sum[i] = buffer;
     add_role(b, buffer, slice, 1);
 }
 
@@ -385,32 +216,34 @@ static void emit_backward(struct builder *b, const struct event *e)
 {
     const struct node *node = &b->graph->node[e->node];
     const struct footprint *f = footprint_of(b, e->node);
-    const int here = at(b, e->node, e->slice), output = at(b, node->output, e->slice);
+    const int here = slice_place(b->slices, e->node, e->slice), output = slice_place(b->slices, node->output, e->slice);
     int dy = b->gradient[output];
     if (e->first && e->node + 1 == b->graph->nodes) { /* no op writes it: it is born here, if it has bytes */
         dy = make_gradient(b, node->output, e->slice);
         if (dy >= 0) add_role(b, dy, e->slice, 1);
     }
-    if (e->first && e->parts && f->writes_dy && dy >= 0 && b->roles[at(b, dy, e->slice)] > 1) { /* is read later */
+    if (e->first && e->parts && f->writes_dy && dy >= 0 &&
+        b->roles[slice_place(b->slices, dy, e->slice)] > 1) { /* is read later */
         add_role(b, dy, e->slice, -1);
         const int copy = make_gradient(b, node->output, e->slice);
         emit_gradient(b, OP_COPY, e->node, e->slice, dy, BUFFER_NONE, node->output, copy);
         add_role(b, dy = copy, e->slice, 1);
     }
-    for (int k = 0; k < places(b, e->slice); k++) b->gradient[output + k] = dy;
+    for (int k = 0; k < slice_places(b->slices, e->slice); k++) b->gradient[output + k] = dy;
     int dx[NODE_INPUTS_MAX];
     assert(node->layer->inputs <= NODE_INPUTS_MAX);
     for (int k = 0; k < NODE_INPUTS_MAX; k++) dx[k] = f->passes_gradient ? dy : BUFFER_NONE;
     if (e->parts) {
         struct op *op = begin(b, OP_BACKWARD, e->node, e->slice);
-        unsigned reads = event_reads(b, e);
+        unsigned reads = event_reads(b->network, e);
         op->parts = e->parts;
         op->part = e->part;
         op->dy = use(b, dy);
         for (int k = 0; k < node->layer->inputs; k++) {
             const int x = node->inputs[k];
             const bool wanted = e->parts & PART_INPUT && b->graph->value[x].wants_gradient;
-            if (k < inputs_read(reads, node->layer->inputs)) op->x[k] = use(b, b->current[at(b, x, e->slice)]);
+            if (k < inputs_read(reads, node->layer->inputs))
+                op->x[k] = use(b, b->current[slice_place(b->slices, x, e->slice)]);
             if (wanted) op->dx[k] = dx[k] = make_part(b, x, e->slice, &b->joint_dx[e->node * NODE_INPUTS_MAX + k]);
         }
         if (reads & READS_Y) op->y = use(b, b->current[output]);
@@ -441,8 +274,8 @@ static void reserve(struct builder *b)
      * most six buffers */
     const int nodes = b->graph->nodes, values = b->graph->values;
     size_t ops = 0, buffers = 0;
-    for (size_t i = 0; i < b->events; i++) {
-        const size_t sums = NODE_INPUTS_MAX * (size_t)places(b, b->event[i].slice);
+    for (size_t i = 0; i < b->list.count; i++) {
+        const size_t sums = NODE_INPUTS_MAX * (size_t)slice_places(b->slices, b->list.event[i].slice);
         ops += 3 + sums;
         buffers += 7 + NODE_INPUTS_MAX + sums;
     }
@@ -507,15 +340,15 @@ struct lowered lower(const struct network *network, const struct schedule *sched
         .network = network, .graph = network->graph, .options = options, .region = region, .out = &lowered};
     b.slicing = graph_slicing(network->graph);
     b.slices = b.slicing.slices;
-    expand(&b, schedule);
-    mark(&b);
+    b.list = events_list(network, schedule, options->drop_dead, region);
+    lowered.dropped = b.list.dropped;
     reserve(&b);
-    for (size_t i = 0; i < b.events; i++) {
-        if (b.event[i].dropped) continue;
-        if (b.event[i].kind == STEP_FORWARD) {
-            emit_forward(&b, &b.event[i]);
+    for (size_t i = 0; i < b.list.count; i++) {
+        if (b.list.event[i].dropped) continue;
+        if (b.list.event[i].kind == STEP_FORWARD) {
+            emit_forward(&b, &b.list.event[i]);
         } else {
-            emit_backward(&b, &b.event[i]);
+            emit_backward(&b, &b.list.event[i]);
         }
     }
     overlay_all(&b);

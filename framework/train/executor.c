@@ -5,48 +5,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "backend/batch_transfer.h"
 #include "backend/update_memory.h"
 #include "base/units.h"
+#include "train/run_op.h"
 
 enum { SIGNALLING_NAN = 0x7fa0dead };
-
-/* The buffers in the order of an op each: op i's are buffer[from[i]..from[i + 1]). */
-struct by_op {
-    int *buffer, *from;
-};
-
-/* A plan bound to addresses. */
-struct bound {
-    const struct plan *plan;
-    void **at;               /* buffer -> address */
-    struct by_op begin, end; /* by the first and by the last op to use a buffer; MEMORY_PLANNED: not set */
-    size_t *counted; /* DYNAMIC: bytes by the allocator, at each op of the last step that was queued, and after it */
-    uint64_t *ns;    /* of each op of that step; NULL: a device, which runs them later */
-    uint64_t drawn;  /* in that step, of the sequential stream (rng stash, unsafe) */
-};
-
-struct executor {
-    struct region *region;
-    const struct plan *plan;
-    struct bound training, evaluation;
-    struct bound *now; /* the running one */
-    struct executor_options options;
-    int fault_op; /* the op of the fault, -1: none */
-    struct backend *backend;
-    char *fixed, *arena; /* the static block and the arena */
-    size_t fixed_bytes, arena_bytes;
-    struct update_tensor *tensor; /* of each parameter */
-    float **running;              /* of each tensor of running state */
-    struct batch_transfer transfer;
-    void *update_room;
-    const struct update *update; /* of UPDATE ops, NULL: they do nothing */
-    uint64_t position;           /* in the sequential stream (rng stash, unsafe), after the last step */
-    uint64_t *place;           /* by node: of its numbers in a step's part of that stream, whatever the slices' order */
-    struct digest *recomputed; /* node -> digest of its first forward's value, where recomputations are checked */
-    bool looking;              /* stops at the first value that is not finite */
-    int not_finite;            /* the node that wrote it */
-};
 
 /* Cuts the static block in the order of enum static_category. */
 static enum status bind_static(struct executor *e)
@@ -199,161 +162,6 @@ static void end_buffers(struct executor *e, int op)
     }
 }
 
-static void *address(const struct executor *e, int buffer)
-{
-    return buffer >= 0 ? e->now->at[buffer] : buffer == BUFFER_BATCH ? e->transfer.batch : NULL;
-}
-
-/* Of the op's operand, with so many bytes for the whole batch: the slice's part, where the buffer holds all of it. */
-static void *part(const struct executor *e, const struct op *op, int buffer, size_t bytes)
-{
-    char *whole = address(e, buffer);
-    if (op->slice == WHOLE_BATCH || !whole) return whole;
-    if (buffer >= 0 && e->now->plan->lowered.buffer[buffer].slice != WHOLE_BATCH) return whole;
-    return whole + (size_t)op->slice * (bytes / (size_t)e->plan->network->graph->slices);
-}
-
-/* The samples of an op, and the place of the first one. */
-static int64_t samples_of(const struct executor *e, const struct op *op)
-{
-    const struct graph *graph = e->plan->network->graph;
-    return op->slice == WHOLE_BATCH ? graph->batch : graph->batch / graph->slices;
-}
-static int64_t first_sample(const struct executor *e, const struct op *op)
-{
-    return op->slice == WHOLE_BATCH ? 0 : op->slice * samples_of(e, op);
-}
-
-/* The source of a random node's numbers at this op; a first forward stores its position in the stream, or its mask, in
- * the buffer once. */
-static struct draw draw_for(struct executor *e, const struct op *op)
-{
-    const struct node *node = &e->plan->network->graph->node[op->node];
-    const struct backend *b = e->backend;
-    struct draw draw = {.mode = e->options.rng,
-                        .seed = e->options.seed,
-                        .node = (uint32_t)op->node,
-                        .step = b->moment.step,
-                        .sample = first_sample(e, op)};
-    if (b->kind->device) draw.step_there = &b->now->step;
-    if (!node->draws || e->now == &e->evaluation || draw.mode == RNG_COUNTER) return draw;
-    bool first = op->kind == OP_FORWARD && !op->recompute;
-    bool draws = first || (op->kind == OP_FORWARD && draw.mode == RNG_UNSAFE);
-    void *state = address(e, op->once);
-    if (draw.mode == RNG_MASK) {
-        draw.mask = state;
-        if (first) b->kind->mask(e->backend, &draw, node_real(node, "rate"), node->draws, samples_of(e, op));
-        return draw;
-    }
-    if (draws) {
-        const uint64_t place = (uint64_t)node->draws * (uint64_t)first_sample(e, op);
-        b->kind->position(e->backend, state, draw.mode == RNG_STASH ? e->place[op->node] + place : e->now->drawn);
-        e->now->drawn += (uint64_t)node->draws * (uint64_t)samples_of(e, op);
-    }
-    if (state && b->kind->device) draw.position_there = state;
-    if (state && !b->kind->device) draw.position = *(const uint64_t *)state;
-    return draw;
-}
-
-/* Of a fused update. y and saved are those of a backward's first op, which multiplies dy in place. */
-static void set_gradients(const struct executor *e, const struct op *op, struct kernel_args *args)
-{
-    const struct network *network = e->plan->network;
-    const struct node *node = &network->graph->node[op->node];
-    const struct parameter *p = &network->graph->parameter[node->first_parameter];
-    float *gradients = address(e, op->gradients);
-    const struct update_part part = update_part_of(network, op->node, op->part, gradients, 0);
-    for (int k = 0; k < node->parameters; k++)
-        args->gradients[k] = update_part_of(network, op->node, op->part, gradients, k).gradient;
-    if (!op->part) return;
-    args->row = part.first / (p->elements / p->definition.shape.dim[0]);
-    args->rows = part.count / (p->elements / p->definition.shape.dim[0]);
-    if (op->part > 1 || network_parts(network, op->node) & PART_INPUT) args->y = args->saved = NULL;
-}
-
-static struct kernel_args args_for(struct executor *e, const struct op *op)
-{
-    const struct node *node = &e->plan->network->graph->node[op->node];
-    const bool evaluate = e->now == &e->evaluation, forward = op->kind == OP_FORWARD;
-    const bool first = forward && !evaluate && !op->recompute;
-    const struct value *value = e->plan->network->graph->value;
-    struct kernel_args args = {.y = part(e, op, op->y, value[node->output].bytes),
-                               .dy = part(e, op, op->dy, value[node->output].gradient_bytes),
-                               .saved = address(e, op->saved),
-                               .once = address(e, op->once),
-                               .scratch = address(e, op->scratch),
-                               .labels = e->transfer.labels + first_sample(e, op),
-                               .draw = draw_for(e, op),
-                               .parts = op->parts,
-                               .evaluate = evaluate,
-                               .first = first,
-                               .commit = !e->looking && (first || (e->options.commit_every && forward && !evaluate)),
-                               .save = op->save};
-    for (int k = 0; k < NODE_INPUTS_MAX; k++) {
-        args.x[k] = part(e, op, op->x[k], value[node->inputs[k]].bytes);
-        args.dx[k] = part(e, op, op->dx[k], value[node->inputs[k]].gradient_bytes);
-    }
-    for (int k = 0; k < node->parameters; k++) {
-        args.parameters[k] = e->tensor[node->first_parameter + k].parameter;
-        args.gradients[k] = e->tensor[node->first_parameter + k].gradient;
-    }
-    for (int k = 0; k < node->states; k++) args.states[k] = e->running[node->first_state + k];
-    if (op->gradients >= 0) set_gradients(e, op, &args);
-    return args;
-}
-
-/* A backward of slices: the first assigns the gradients of the parameters; the kernel writes those of a later one to
- * the start of the scratch, and they are added. */
-static enum status run_slice_backward(struct executor *e, const struct op *op, struct kernel_args *args)
-{
-    const struct binding *binding = &e->plan->network->binding[op->node];
-    const struct node *node = &e->plan->network->graph->node[op->node];
-    float *sum[NODE_PARAMETERS_MAX];
-    const bool adds = op->parts & PART_PARAMS && op->slice > 0;
-    char *partial = args->scratch;
-    if (op->parts & PART_PARAMS) args->scratch = partial + network_partial_bytes(e->plan->network, op->node);
-    for (int k = 0; adds && k < node->parameters; k++) {
-        sum[k] = args->gradients[k];
-        args->gradients[k] = (float *)(void *)partial;
-        partial += parameter_static_bytes(&e->plan->network->graph->parameter[node->first_parameter + k]);
-    }
-    TRY(binding->kernel->backward(binding->state, args));
-    for (int k = 0; adds && k < node->parameters; k++)
-        e->backend->kind->add(e->backend, sum[k], sum[k], args->gradients[k],
-                              (size_t)e->plan->network->graph->parameter[node->first_parameter + k].elements);
-    return ST_OK;
-}
-
-/* The update of a node's parameters, or of a part of them, from the last to the first. */
-static enum status run_update(struct executor *e, const struct op *op)
-{
-    const struct network *network = e->plan->network;
-    for (int k = network->graph->node[op->node].parameters - 1; k >= 0 && e->update && !e->looking; k--) {
-        const struct update_part part = update_part_of(network, op->node, op->part, address(e, op->gradients), k);
-        if (part.count) e->backend->kind->update->part(e->backend, e->update, &part);
-    }
-    return ST_OK;
-}
-
-static enum status run_op(struct executor *e, const struct op *op)
-{
-    const struct binding *binding = &e->plan->network->binding[op->node];
-    const size_t all = op->bytes * (size_t)e->plan->network->graph->slices;
-    if (op->kind == OP_COPY) {
-        e->backend->kind->copy(e->backend, part(e, op, op->y, all), part(e, op, op->x[0], all), op->bytes);
-        return ST_OK;
-    }
-    if (op->kind == OP_ACCUMULATE) {
-        e->backend->kind->add(e->backend, part(e, op, op->y, all), part(e, op, op->x[0], all),
-                              part(e, op, op->x[1], all), op->bytes / sizeof(float));
-        return ST_OK;
-    }
-    if (op->kind == OP_UPDATE) return run_update(e, op);
-    struct kernel_args args = args_for(e, op);
-    if (op->kind == OP_BACKWARD && op->slice != WHOLE_BATCH) return run_slice_backward(e, op, &args);
-    return (op->kind == OP_FORWARD ? binding->kernel->forward : binding->kernel->backward)(binding->state, &args);
-}
-
 static enum phase phase_of(const struct op *op)
 {
     return op->kind != OP_FORWARD ? PHASE_BACKWARD : op->recompute ? PHASE_RECOMPUTE : PHASE_FORWARD;
@@ -369,7 +177,7 @@ static enum status read_stale(struct executor *e, const struct op *op)
         fault_copy(e->backend, right, stale, bytes);
     else
         *x = stale;
-    enum status status = run_op(e, op);
+    enum status status = op_run(e, op);
     *x = right;
     return status;
 }
@@ -380,17 +188,17 @@ static enum status run_faulty(struct executor *e, const struct op *op)
     const struct buffer *buffer = e->plan->lowered.buffer;
     if (e->options.fault.kind ==
         FAULT_SKIP_RECOMPUTE) { /* NaN: a relu's input would still have the signs of its output */
-        if (op->y >= 0) e->backend->kind->fill(e->backend, address(e, op->y), SIGNALLING_NAN, buffer[op->y].bytes);
+        if (op->y >= 0) e->backend->kind->fill(e->backend, op_address(e, op->y), SIGNALLING_NAN, buffer[op->y].bytes);
         return ST_OK;
     }
     if (e->options.fault.kind == FAULT_STALE_READ) return read_stale(e, op);
     if (op->kind == OP_BACKWARD) {
         const int kept = op->saved >= 0 ? op->saved : op->once;
-        fault_flip_bytes(e->backend, address(e, kept), buffer[kept].bytes);
-        return run_op(e, op);
+        fault_flip_bytes(e->backend, op_address(e, kept), buffer[kept].bytes);
+        return op_run(e, op);
     }
-    TRY(run_op(e, op)); /* a mask that is drawn, not kept: what its recomputation wrote */
-    fault_flip_floats(e->backend, address(e, op->y), buffer[op->y].bytes);
+    TRY(op_run(e, op)); /* a mask that is drawn, not kept: what its recomputation wrote */
+    fault_flip_floats(e->backend, op_address(e, op->y), buffer[op->y].bytes);
     return ST_OK;
 }
 
@@ -419,7 +227,7 @@ static uint64_t undefine(struct executor *e, const struct op *op)
         if (target[i] >= 0 && buffer->slice == op->slice)
             kind->fill(e->backend, e->now->at[target[i]], SIGNALLING_NAN, buffer->bytes);
         else if (target[i] >= 0)
-            kind->fill(e->backend, part(e, op, target[i], all), SIGNALLING_NAN, written_bytes(e, op));
+            kind->fill(e->backend, op_part(e, op, target[i], all), SIGNALLING_NAN, written_bytes(e, op));
     }
     if (!kind->device) kind->phase(e->backend, phase_of(op));
     return clock_now_ns() - start;
@@ -429,7 +237,7 @@ static enum status check_recompute(struct executor *e, const struct op *op)
 {
     const struct node *node = &e->plan->network->graph->node[op->node];
     const struct graph *graph = e->plan->network->graph;
-    const void *y = part(e, op, op->y, graph->value[node->output].bytes);
+    const void *y = op_part(e, op, op->y, graph->value[node->output].bytes);
     struct digest digest = e->backend->kind->digest(e->backend, y, written_bytes(e, op));
     struct digest *first = &e->recomputed[op->node * graph->slices + (op->slice > 0 ? op->slice : 0)];
     if (!op->recompute) {
@@ -447,7 +255,7 @@ static enum status after_forward(struct executor *e, const struct op *op)
 {
     const struct graph *graph = e->plan->network->graph;
     const struct backend_kind *kind = e->backend->kind;
-    float *y = part(e, op, op->y, graph->value[op->node + 1].bytes), *loss = e->backend->outcome_now->loss;
+    float *y = op_part(e, op, op->y, graph->value[op->node + 1].bytes), *loss = e->backend->outcome_now->loss;
     if (op->node == graph->nodes - 1 && !op->recompute) { /* the slices come in ascending order */
         if (op->slice > 0)
             kind->add(e->backend, loss, loss, y, sizeof e->backend->outcome.loss / sizeof *loss);
@@ -476,7 +284,7 @@ enum status executor_queue(struct executor *e)
         e->backend->kind->phase(e->backend, phase_of(op));
         if (dynamic) TRY(begin_buffers(e, i));
         if (op->recompute) start += undefine(e, op);
-        TRY(i == faulty ? run_faulty(e, op) : run_op(e, op));
+        TRY(i == faulty ? run_faulty(e, op) : op_run(e, op));
         if (op->kind == OP_FORWARD) TRY(after_forward(e, op));
         if (e->options.memory != MEMORY_PLANNED) end_buffers(e, i);
         if (e->now->ns) e->now->ns[i] = clock_now_ns() - start;
