@@ -83,7 +83,8 @@ static size_t place(const struct dtr_search *s, size_t limit, struct dtr_found *
 
 static bool same(const struct schedule *a, const struct schedule *b)
 {
-    return a->steps == b->steps && !memcmp(a->step, b->step, a->steps * sizeof *a->step);
+    if (a->steps != b->steps || !a->steps) return a->steps == b->steps;
+    return !memcmp(a->step, b->step, a->steps * sizeof *a->step);
 }
 
 /* The arena may need more than the simulation's limit, for gaps between buffers: then lower limits are tried. And it
