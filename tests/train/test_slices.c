@@ -2,6 +2,7 @@
  * the sum of the gradients of its slices, computed alone, in ascending order; and plans are right. */
 #include <criterion/criterion.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -229,4 +230,34 @@ Test(slices, products_of_few_rows_are_kept_whole)
                 cr_expect(graph->whole[i] == (few && i == 1), "node %d of %d slices", i, (int)slices);
         }
     graph_destroy(graph);
+}
+
+/* ---- random numbers ---- */
+
+/* Masks do not know of slices: the loss of the first step is that of the whole batch but for rounding. */
+Test(slices, dropout_draws_the_numbers_of_the_whole_batch)
+{
+    static struct trace trace;
+    struct net net = nets[0];
+    net.batch = 6;
+    for (enum rng_mode rng = RNG_COUNTER; rng <= RNG_MASK; rng++) {
+        float whole = 0;
+        for (int64_t slices = 1; slices <= 6; slices++) {
+            if (net.batch % slices) continue;
+            struct graph *graph = net_build(&net, RELU_OUTPUT);
+            cr_assert(graph_slice(graph, slices, false) == ST_OK, "%s", status_message());
+            struct bench bench = set_up_graph(&net, "ref", graph);
+            run(&(struct trial){.bench = &bench,
+                                .learner = &momentum,
+                                .policy = policy_find("store_all"),
+                                .drop_dead = true,
+                                .rng = rng,
+                                .steps = 1},
+                &trace);
+            if (slices == 1) whole = trace.loss[0];
+            cr_expect(fabsf(trace.loss[0] - whole) < 1e-5F, "rng %d, %d slices: %g is not %g", rng, (int)slices,
+                      trace.loss[0], whole);
+            tear_down(&bench);
+        }
+    }
 }
