@@ -28,11 +28,8 @@ static enum status choose(const struct graph *graph, const struct setting_list *
 {
     for (int i = 0; i < graph->nodes; i++) group_of[i] = -1;
     for (size_t i = 0; i < names->count; i++) {
-        int g = graph_find_group(graph, names->texts[i]);
-        if (g < 0)
-            return fail(ST_SPEC, "policy.groups: the model has no group '%s'%s%s", names->texts[i],
-                        graph->groups ? "; its first is " : ", nor any other",
-                        graph->groups ? graph->group[0].name : "");
+        int g;
+        TRY(policy_group(graph, names->texts[i], &g));
         for (int n = graph->group[g].from; n < graph->group[g].to; n++) {
             if (group_of[n] >= 0)
                 return fail(ST_SPEC, "policy.groups: '%s' and '%s' overlap", names->texts[i],

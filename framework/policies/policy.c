@@ -105,6 +105,14 @@ enum status policy_plan(const struct policy *policy, const struct policy_input *
     return status;
 }
 
+enum status policy_group(const struct graph *graph, const char *name, int *group)
+{
+    *group = graph_find_group(graph, name);
+    if (*group >= 0) return ST_OK;
+    return fail(ST_SPEC, "policy.groups: the model has no group '%s'%s%s", name,
+                graph->groups ? "; its first is " : ", nor any other", graph->groups ? graph->group[0].name : "");
+}
+
 void policy_segments_emit(const struct network *network, const struct node_range *segment, const bool *recompute,
                           int segments, bool keep_saved, struct schedule *schedule)
 {

@@ -64,6 +64,9 @@ const struct plan_options *policy_plan_options(const struct policy_input *input)
 /* The budget that the settings hold; NULL: the policy has none. */
 const char *policy_budget(const struct policy *policy, const struct policy_settings *settings);
 
+/* The group of that name, of the setting groups. ST_SPEC: the model has none. */
+enum status policy_group(const struct graph *graph, const char *name, int *group);
+
 /* Settings of policies that recompute segments of units; the struct of such a policy's settings begins with them. */
 struct segment_settings {
     int unit; /* enum unit */

@@ -16,11 +16,8 @@ static enum status choose(const struct graph *graph, const struct setting_list *
         return fail(ST_SPEC, "policy: sliced runs slice by slice, but the batch has one; expected slices: 2 or more");
     if (!names->count) return fail(ST_SPEC, "policy.groups: none; expected names of groups");
     for (size_t i = 0; i < names->count; i++) {
-        const int g = graph_find_group(graph, names->texts[i]);
-        if (g < 0)
-            return fail(ST_SPEC, "policy.groups: the model has no group '%s'%s%s", names->texts[i],
-                        graph->groups ? "; its first is " : ", nor any other",
-                        graph->groups ? graph->group[0].name : "");
+        int g;
+        TRY(policy_group(graph, names->texts[i], &g));
         for (int n = graph->group[g].from; n < graph->group[g].to; n++) {
             if (slicing_whole(&slicing, n))
                 return fail(ST_SPEC,
