@@ -30,7 +30,7 @@ MAKEFLAGS += --no-builtin-rules -j$(shell nproc) $(if $(filter check,$(MAKECMDGO
 all:
 
 # What the machine provides. On a new machine make first makes this file, which installs packages, and then restarts.
-PACKAGES := yaml-0.1 libarchive hdf5 libxxhash jansson zlib libmd libutf8proc
+PACKAGES := yaml-0.1 libarchive hdf5 jansson zlib libmd libutf8proc
 ifneq ($(filter-out clean deps exp-list,$(or $(MAKECMDGOALS),all)),)
 include $(BUILD)/deps.mk
 endif
@@ -124,12 +124,12 @@ $(BUILD)/failing.so: tests/preload/failing.c $(BUILD)/flags
 FRAMEWORK_OBJECTS := $(filter $(BUILD)/framework/% $(BUILD)/kernels/ref/% $(BUILD)/kernels/cpu/%,$(OBJECTS))
 $(BUILD)/library-example: $(BUILD)/tests/library/example.o $(FRAMEWORK_OBJECTS)
 	@echo "link $@"
-	@$(CC) $(flags) -o $@ $^ $(if $(DNNL),-ldnnl) -lxxhash -lm
+	@$(CC) $(flags) -o $@ $^ $(if $(DNNL),-ldnnl) -lm
 
 # Places instances of static placement from CSV files, such as MiniMalloc's.
 $(BUILD)/placement: $(BUILD)/experiments/bench/placement.o $(FRAMEWORK_OBJECTS)
 	@echo "link $@"
-	@$(CC) $(flags) -o $@ $^ $(if $(DNNL),-ldnnl) -lxxhash -lm
+	@$(CC) $(flags) -o $@ $^ $(if $(DNNL),-ldnnl) -lm
 
 # Counts the allocations of our own objects: a training step must make none.
 COUNTED := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=free

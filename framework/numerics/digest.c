@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define XXH_STATIC_LINKING_ONLY /* for a state on the stack: nothing is allocated */
+/* Debian's library is built for SSE2; compiled here, the same code uses this machine's vectors and takes half the time.
+ * A state on the stack allocates nothing. */
+#define XXH_INLINE_ALL
 #include <xxhash.h>
 
 enum { PIECES_WORTH_A_THREAD = 8 };
