@@ -52,7 +52,9 @@ static enum status plan_one(const struct arguments *a, const struct job *job, bo
         plan_summary_json(summary, a->given[OPTION_OPS], stdout);
     } else {
         plan_summary_print(summary, stdout);
-        if (job->spec->axes) printf("note: this is the spec's own point; a run sweeps %s\n", job->spec->axis[0].key);
+        for (int i = 0; i < job->spec->axes; i++)
+            printf(i ? ", %s" : "note: this is the spec's own point; a run sweeps %s", job->spec->axis[i].key);
+        if (job->spec->axes) putchar('\n');
         if (a->given[OPTION_OPS]) plan_print_ops(job->plan, stdout);
     }
     plan_summary_destroy(summary);
