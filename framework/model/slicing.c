@@ -31,11 +31,11 @@ enum status graph_slice(struct graph *graph, int64_t slices, bool keep_few)
     NEW(graph->region, graph->whole, (size_t)graph->nodes);
     for (int i = 0; i < graph->nodes; i++) {
         const struct node *node = &graph->node[i];
-        if (node->layer->mixes_samples)
+        if (node->layer->mixes_samples && !node->keep_whole)
             return fail(
                 ST_SPEC,
                 "slices: the batch cannot be computed in parts: layer '%s' (%s) takes statistics over all of its "
-                "samples; expected slices: 1, or a network without it",
+                "samples; expected slices: 1, of this layer in the model or of the whole network",
                 node->name, node->layer->name);
         graph->whole[i] = node->keep_whole || (keep_few && few_rows(graph, node, slices));
     }

@@ -116,6 +116,7 @@ void sliced_schedule_draw(struct source *source, const struct slicing *slicing, 
 
 void sliced_graph(struct graph *graph, int64_t slices, uint32_t whole, struct source *source)
 {
-    for (int i = 0; whole && i < graph->nodes; i++) graph->node[i].keep_whole = draw_below(source, whole) == 0;
+    for (int i = 0; i < graph->nodes; i++)
+        graph->node[i].keep_whole = graph->node[i].layer->mixes_samples || (whole && draw_below(source, whole) == 0);
     cr_assert(graph_slice(graph, slices, false) == ST_OK, "%s", status_message());
 }

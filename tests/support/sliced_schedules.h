@@ -9,7 +9,8 @@
  * where they are at the same node, with recomputations between them. */
 void sliced_schedule_draw(struct source *source, const struct slicing *slicing, struct schedule *schedule);
 
-/* Divides the batch of a finished graph, with one node in whole kept whole (0: none), and prepares nothing. */
+/* Divides the batch of a finished graph, with one node in whole kept whole (0: none), and those that mix samples, and
+ * prepares nothing. */
 void sliced_graph(struct graph *graph, int64_t slices, uint32_t whole, struct source *source);
 
 #endif

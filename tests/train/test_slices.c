@@ -13,15 +13,7 @@
 #include "tests/support/sliced_schedules.h"
 #include "tests/support/small_training.h"
 #include "tests/support/thinning.h"
-
-static bool mixes(const struct net *net)
-{
-    struct graph *graph = net_build(net, RELU_OUTPUT);
-    bool mixes = false;
-    for (int i = 0; i < graph->nodes; i++) mixes |= graph->node[i].layer->mixes_samples;
-    graph_destroy(graph);
-    return mixes;
-}
+#include "tests/support/token_batches.h"
 
 /* ---- bits ---- */
 
@@ -77,7 +69,7 @@ static struct counts compare_on(const char *backend, const struct net *from, int
     for (const struct net *small = from; small - from < networks && small->name; small++) {
         struct net net = *small;
         net.batch *= 2;
-        for (int64_t slices = 2; slices <= net.batch && !mixes(small); slices++)
+        for (int64_t slices = 2; slices <= net.batch; slices++)
             for (uint32_t whole = 0; whole < (strcmp(backend, "cuda") ? 3 : 1) && net.batch % slices == 0; whole++) {
                 char what[128];
                 struct graph *graph = net_build(&net, (enum relu_save)(whole % 2));
