@@ -353,6 +353,7 @@ static enum status spare(const struct machine *m)
          "recompute is %d and save %d; expected 0 except of forwards", op->recompute, op->save);
     MUST(!passes || (op->slice == WHOLE_BATCH) == m->data->node[op->node].whole, "slice %d; expected %s", op->slice,
          m->data->node[op->node].whole ? "the whole batch" : "a slice");
+    MUST(!update || op->slice == WHOLE_BATCH, "slice %d; expected the whole batch", op->slice);
     MUST(back || !op->parts, "parts %u; expected 0 except of a backward", op->parts);
     MUST(back || update || (op->gradients == BUFFER_NONE && !op->part),
          "part %d of gradients in buffer %d; expected none except of a backward or an update", op->part, op->gradients);

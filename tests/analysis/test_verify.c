@@ -84,7 +84,7 @@ static void move(const struct plan_data *a, const char *what)
     region_destroy(region);
 }
 
-/* The network with a fused update, whatever it was prepared for; parts: of linear layers in two parts. */
+/* The network with a fused update; parts: of linear layers in two parts. */
 static const struct network *fused(const struct network *network, bool parts, struct region *region)
 {
     struct network *copy = network_copy(network, region);
@@ -110,7 +110,8 @@ static void judge(const struct network *network, const struct schedule *schedule
     const struct plan_options options = {.lower = {judged % 3 > 0, (enum rng_mode)(judged % 4)},
                                          .state_per_parameter = judged % 3};
     struct region *region = region_create();
-    struct plan *plan = plan_build(judged % 2 ? fused(network, judged % 4 == 3, region) : network, schedule, &options);
+    const bool fuse = judged % 2 && !network->slice; /* the others may be already */
+    struct plan *plan = plan_build(fuse ? fused(network, judged % 4 == 3, region) : network, schedule, &options);
     plan_to_data(plan, region, &data);
     cr_assert(simulate(&data) == ST_OK, "%s: %s", what, status_message());
     alter(&data, what, alterations, ALTERATIONS, made);
@@ -124,7 +125,9 @@ static void judge(const struct network *network, const struct schedule *schedule
 Test(verify, every_alteration_of_every_policys_plans_is_noticed, .timeout = 300)
 {
     schedules_visit(judge);
-    cr_assert(judged > 100);
+    const int unsliced = judged;
+    sliced_schedules_visit(judge);
+    cr_assert(unsliced > 100 && judged - unsliced > 100);
     check_made(alterations, ALTERATIONS, made);
     check_made(aimed, AIMED_ALTERATIONS, made_aimed);
 }
@@ -308,6 +311,38 @@ Test(verify, names_a_moved_buffer_and_a_wrong_bound)
         cr_assert(strstr(json_string_value(json_object_get(json_object_get(all, "bounds"), "wrong")), bounds[i]));
         json_decref(all);
     }
+    cli_close(&cli);
+}
+
+/* The plan of a spec with slices and a fused update. */
+Test(verify, names_what_was_changed_in_a_sliced_file)
+{
+    static const struct {
+        const char *array;
+        int64_t element, add;
+        const char *says;
+    } sliced[] = {
+        {"/plan/ops/slice", 0, 1, "plan      WRONG: op 0 (F flatten1/1): "},
+        {"/plan/ops/slice", 0, -1, "plan      WRONG: op 0 (F flatten1): slice -1; expected a slice"},
+        {"/plan/ops/slice", 0, 2, "op 0: slice is 2; expected -1..1"},
+        {"/plan/buffers/slice", 0, 1, "is of slice 1; expected 0"},
+        {"/plan/nodes/whole", 1, 1, "expected the whole batch"},
+    };
+    struct cli cli;
+    char whole[300], plan[300];
+    cli_open(&cli);
+    cli_expect(&cli, 0, "plan small.yaml slices=2 update=fused policy=microbatch --out whole.h5");
+    cli_expect(&cli, 0, "verify whole.h5");
+    snprintf(whole, sizeof whole, "%.250s/whole.h5", cli.folder);
+    snprintf(plan, sizeof plan, "%.250s/plan.h5", cli.folder);
+    for (size_t i = 0; i < sizeof sliced / sizeof *sliced; i++) {
+        alter_copy(whole, plan);
+        alter_element(plan, sliced[i].array, sliced[i].element, sliced[i].add);
+        check_wrong(&cli, i % 2 ? "verify plan.h5" : "verify plan.h5 --plan-only", sliced[i].says);
+    }
+    alter_copy(whole, plan);
+    alter_number(plan, "/plan", "slices", 4);
+    check_wrong(&cli, "verify plan.h5", "plan      WRONG: op ");
     cli_close(&cli);
 }
 

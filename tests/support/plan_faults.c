@@ -170,7 +170,7 @@ static bool read_of_the_old(struct plan_data *a, struct source *s)
         if (id < 0 || writer[id] < 0 || writer[id] >= at || !a->op[writer[id]].recompute) continue;
         for (int i = 0; old < 0 && i < a->buffers; i++)
             if (writer[i] >= 0 && writer[i] < writer[id] && a->op[writer[i]].node == a->op[writer[id]].node &&
-                a->buffer[i].death < at)
+                a->buffer[i].slice == a->buffer[id].slice && a->buffer[i].death < at)
                 old = i;
         if (old < 0) continue;
         a->op[at].x[0] = old;
@@ -180,8 +180,7 @@ static bool read_of_the_old(struct plan_data *a, struct source *s)
     return old >= 0;
 }
 
-/* The last buffer takes the number of one that is gone. */
-static void forget(struct plan_data *a, int id)
+void plan_data_forget(struct plan_data *a, int id)
 {
     int last = --a->buffers;
     a->buffer[id] = a->buffer[last];
@@ -212,7 +211,7 @@ static bool output_over_input(struct plan_data *a, struct source *s)
         a->live[at] -= a->buffer[y].bytes;
         prolong(a, x, at);
         a->buffer[x].death = a->buffer[y].death;
-        forget(a, y);
+        plan_data_forget(a, y);
         return true;
     }
     return false;
@@ -403,7 +402,7 @@ ALTERATION(real_is_none, a->real[draw_below(s, REALS)] = (double)NAN)
 ALTERATION(memory_another, a->memory[draw_below(s, PLAN_DATA_CATEGORIES)] += 256)
 ALTERATION(peak_elsewhere, a->peak_op = "F nothing")
 ALTERATION(word_none, a->schedule = "forwards and backwards")
-ALTERATION(output_larger, any_node(a, s)->output_bytes += 256)
+ALTERATION(output_larger, any_node(a, s)->output_bytes += 256 * a->slices)
 ALTERATION(scratch_larger, any_node(a, s)->footprint.forward_scratch += 256)
 ALTERATION(parameter_nowhere, a->parameter[draw_below(s, (uint32_t)a->parameters)].node = a->nodes)
 ALTERATION(parameter_larger, a->parameter[draw_below(s, (uint32_t)a->parameters)].elements += 64)

@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "policy_text.h"
-#include "small_networks.h"
+#include "sliced_schedules.h"
+#include "small_training.h"
 
 /* The k-th of the settings under which a policy is tried; NULL after the last. */
 static const char *settings_at(int k, const struct graph *graph)
@@ -51,4 +52,39 @@ void schedules_visit(void visit(const struct network *network, const struct sche
                 if (!(*policy)->solves && !(*policy)->needs_slices) visit_policy(net, b.network, *policy, visit);
             net_release(&b);
         }
+}
+
+static void visit_slices(const struct bench *bench, struct source *source, const char *what,
+                         void visit(const struct network *network, const struct schedule *schedule, const char *what))
+{
+    static const char *const policies[] = {"microbatch", "sliced", "every", "optimal"};
+    const struct slicing slicing = graph_slicing(bench->graph);
+    const char *settings = region_text(bench->graph->region, "groups=%s budget=least", bench->graph->group[0].name);
+    for (int i = 0; i < 6; i++) {
+        struct schedule schedule = schedule_empty(bench->graph->region);
+        const char *policy = i < 4 ? policies[i] : "random";
+        if (i >= 4) sliced_schedule_draw(source, &slicing, &schedule);
+        if (i >= 4 || policy_text_emit(bench->network, policy, settings, &schedule) == ST_OK)
+            visit(bench->network, &schedule, region_text(bench->graph->region, "%s, %s", what, policy));
+    }
+}
+
+void sliced_schedules_visit(void visit(const struct network *network, const struct schedule *schedule,
+                                       const char *what))
+{
+    struct source source = {.seed = 23};
+    for (const struct net *small = nets; small->name; small++)
+        for (int64_t slices = 2; slices <= 3; slices++)
+            for (uint32_t whole = 0; whole < 3; whole++) {
+                struct net net = *small;
+                net.batch = 6;
+                struct graph *graph = net_build(&net, (enum relu_save)(whole % 2));
+                sliced_graph(graph, slices, whole > 1 ? 3 : 0, &source);
+                graph->fused_update = whole % 2;
+                graph->update_part = 1 << 12;
+                struct bench bench = set_up_graph(&net, "ref", graph);
+                visit_slices(&bench, &source, region_text(graph->region, "%s, %d slices", net.name, (int)slices),
+                             visit);
+                tear_down(&bench);
+            }
 }

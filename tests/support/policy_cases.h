@@ -9,4 +9,9 @@
  * outputs and sign bits; what names net and policy. Each policy gives some. */
 void schedules_visit(void visit(const struct network *network, const struct schedule *schedule, const char *what));
 
+/* The same with schedules of slices of the batch, of policies and random ones, of networks in 2 and 3 slices, some of
+ * whose nodes are whole, and with updates fused with the backward and without. */
+void sliced_schedules_visit(void visit(const struct network *network, const struct schedule *schedule,
+                                       const char *what));
+
 #endif
