@@ -96,39 +96,42 @@ void schedule_append_all(struct schedule *schedule, const struct schedule *more)
 /* What has run of one slice: the first F of nodes [0, forward), the B of [backward, nodes), the last P of halved. */
 struct progress {
     int forward, backward, halved;
+    char slice[24]; /* " for slice 3", where there are several */
 };
 
-/* The step's number and node, before what is wrong. */
-static enum status refuse(size_t step, int node, const char *format, ...) __attribute__((format(printf, 3, 4)));
-static enum status refuse(size_t step, int node, const char *format, ...)
+/* The step's number, node and slice, before what is wrong. */
+static enum status refuse(const struct progress *p, size_t step, int node, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+static enum status refuse(const struct progress *p, size_t step, int node, const char *format, ...)
 {
     char what[160];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
-    return fail(ST_SPEC, "step %zu of the schedule runs node %d %s", step, node, what);
+    return fail(ST_SPEC, "step %zu of the schedule runs node %d%s %s", step, node, p->slice, what);
 }
 
 /* A step's nodes for one slice, of which before has run for the slice before it (NULL: it is the first). */
 static enum status advance(struct progress *p, const struct progress *before, const struct step *s, size_t i)
 {
     if (s->kind == STEP_FORWARD) {
-        if (s->from > p->forward) return refuse(i, s->from, "forward, but node %d has not run yet", p->forward);
+        if (s->from > p->forward) return refuse(p, i, s->from, "forward, but node %d has not run yet", p->forward);
         if (before && s->to > p->forward && s->to > before->forward)
-            return refuse(i, before->forward > s->from ? before->forward : s->from,
+            return refuse(p, i, before->forward > s->from ? before->forward : s->from,
                           "forward for the first time, but not yet for the slice before");
         if (s->to > p->forward) p->forward = s->to;
         return ST_OK;
     }
-    if (s->to > p->forward) return refuse(i, s->to - 1, "backward before its forward");
-    if (p->backward == 0) return refuse(i, s->to - 1, "backward, but every node has run backward");
-    if (s->to != p->backward) return refuse(i, s->to - 1, "backward, but the next one due is node %d", p->backward - 1);
+    if (s->to > p->forward) return refuse(p, i, s->to - 1, "backward before its forward");
+    if (p->backward == 0) return refuse(p, i, s->to - 1, "backward, but every node has run backward");
+    if (s->to != p->backward)
+        return refuse(p, i, s->to - 1, "backward, but the next one due is node %d", p->backward - 1);
     if (before && s->from < before->backward && (s->kind == STEP_BACKWARD || before->halved != s->from))
-        return refuse(i, before->backward - 1, "backward, but not yet for the slice before");
+        return refuse(p, i, before->backward - 1, "backward, but not yet for the slice before");
     if (s->kind == STEP_PARAMS && (p->halved == s->from || s->from + 1 != s->to))
-        return fail(ST_SPEC, "step %zu of the schedule runs half a backward of node %d; expected one node, once", i,
-                    s->from);
+        return fail(ST_SPEC, "step %zu of the schedule runs half a backward of node %d%s; expected one node, once", i,
+                    s->from, p->slice);
     if (s->kind == STEP_PARAMS)
         p->halved = s->from;
     else
@@ -136,12 +139,22 @@ static enum status advance(struct progress *p, const struct progress *before, co
     return ST_OK;
 }
 
-/* A node that is whole runs once all slices have reached it, and with all of them. */
-static enum status check_whole(const struct slicing *slicing, const struct step *s, size_t i)
+/* A step of a slice: it exists, and no node of the step is whole. */
+static enum status check_slice(const struct slicing *slicing, const struct step *s, size_t i)
 {
-    for (int n = s->from; s->slice != WHOLE_BATCH && n < s->to; n++)
+    if (s->slice == WHOLE_BATCH) return ST_OK;
+    if (slicing->slices == 1)
+        return fail(ST_SPEC, "step %zu of the schedule: slice %d; expected none, the batch is not divided (slices: 1)",
+                    i, s->slice);
+    if (s->slice >= slicing->slices)
+        return fail(ST_SPEC, "step %zu of the schedule: slice %d; expected one of 0..%d", i, s->slice,
+                    slicing->slices - 1);
+    for (int n = s->from; n < s->to; n++)
         if (slicing_whole(slicing, n))
-            return refuse(i, n, "for slice %d; expected no slice, it is kept whole", s->slice);
+            return fail(ST_SPEC,
+                        "step %zu of the schedule runs node %d for slice %d; expected no slice, the node computes the "
+                        "whole batch at once",
+                        i, n, s->slice);
     return ST_OK;
 }
 
@@ -151,21 +164,31 @@ static enum status check_step(const struct slicing *slicing, struct progress *pr
     if (s->from < 0 || s->to > slicing->nodes || s->from >= s->to)
         return fail(ST_SPEC, "step %zu of the schedule: [%d,%d) is not a range of the network's %d nodes", i, s->from,
                     s->to, slicing->nodes);
-    if (s->slice != WHOLE_BATCH && (s->slice < 0 || s->slice >= slicing->slices))
-        return fail(ST_SPEC, "step %zu of the schedule: slice %d; expected one of 0..%d", i, s->slice,
-                    slicing->slices - 1);
     if (evaluate && s->kind != STEP_FORWARD)
         return fail(ST_SPEC, "step %zu of the schedule runs backward in an evaluation", i);
-    TRY(check_whole(slicing, s, i));
+    TRY(check_slice(slicing, s, i));
     for (int k = 0; k < slicing->slices; k++)
         if (s->slice == WHOLE_BATCH || s->slice == k) TRY(advance(&progress[k], k ? &progress[k - 1] : NULL, s, i));
+    return ST_OK;
+}
+
+/* All slices have run; the last one is behind the others. */
+static enum status check_end(const struct progress *last, int nodes, bool evaluate)
+{
+    if (last->forward < nodes)
+        return fail(ST_SPEC, "the schedule ends before node %d has run forward%s", last->forward, last->slice);
+    if (last->backward > 0 && !evaluate)
+        return fail(ST_SPEC, "the schedule ends before node %d has run backward%s", last->backward - 1, last->slice);
     return ST_OK;
 }
 
 enum status schedule_check(const struct schedule *schedule, const struct slicing *slicing, bool evaluate)
 {
     struct progress *progress = allocate((size_t)slicing->slices, sizeof *progress);
-    for (int k = 0; k < slicing->slices; k++) progress[k] = (struct progress){0, slicing->nodes, slicing->nodes};
+    for (int k = 0; k < slicing->slices; k++) {
+        progress[k] = (struct progress){0, slicing->nodes, slicing->nodes, ""};
+        if (slicing->slices > 1) snprintf(progress[k].slice, sizeof progress[k].slice, " for slice %d", k);
+    }
     enum status status = ST_OK;
     size_t runs = 0;
     for (size_t i = 0; status == ST_OK && i < schedule->steps; i++) {
@@ -173,13 +196,9 @@ enum status schedule_check(const struct schedule *schedule, const struct slicing
         status = check_step(slicing, progress, s, i + 1, evaluate);
         runs += (size_t)(s->to - s->from) * (s->slice == WHOLE_BATCH ? (size_t)slicing->slices : 1);
     }
-    const struct progress last = progress[slicing->slices - 1];
+    if (status == ST_OK) status = check_end(&progress[slicing->slices - 1], slicing->nodes, evaluate);
     free(progress);
     TRY(status);
-    if (last.forward < slicing->nodes)
-        return fail(ST_SPEC, "the schedule ends before node %d has run forward", last.forward);
-    if (last.backward > 0 && !evaluate)
-        return fail(ST_SPEC, "the schedule ends before node %d has run backward", last.backward - 1);
     if (runs > RUNS_MAX) return fail(ST_SPEC, "the schedule has %zu steps at nodes, more than can be planned", runs);
     return ST_OK;
 }

@@ -25,6 +25,8 @@ Test(schedule, prints_what_it_reads)
         {"B[0,2) B[2,4)", "B[0,2) B[2,4)"},
         {"B[2,4):bits B[1,2):bits B[0,1)", "B[1,4):bits B[0,1)"}, /* what relus keep is of a step */
         {"B[2,4):outputB[0,2):bits", "B[2,4):output B[0,2):bits"},
+        {"F[0,2)/0 F[2,4)/0 F[0,2)/1F[2,4)", "F[0,4)/0 F[0,2)/1 F[2,4)"}, /* of one slice each */
+        {"B[2,4):bits/3 B[0,2):bits/3 B[0,2)/03", "B[0,4):bits/3 B[0,2)/3"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct schedule schedule;
@@ -66,6 +68,13 @@ Test(schedule, what_cannot_be_read_names_the_step)
         {"F[0,2)x", "step 2 of the schedule, 'x'"},
         {"F[0, 2)", "step 1"},
         {"F", "step 1"},
+        {"F[0,2)/", "step 1 of the schedule, 'F[0,2)/'"},
+        {"F[0,2)/-1", "step 1 of the schedule, 'F[0,2)/-1'"},
+        {"F[0,2)/a", "step 1 of the schedule, 'F[0,2)/a'"},
+        {"F[0,2)/0/1", "step 2 of the schedule, '/1'"},
+        {"F[0,2) /1", "step 2 of the schedule, '/1'"},
+        {"F[0,2)/16777217", "step 1"},
+        {"F[0,2) B[0,2)/1:bits", "of one slice with /slice behind it"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct schedule schedule;
@@ -107,12 +116,84 @@ Test(schedule, validity)
         {"F[0,4) B[1,4)", "the schedule ends before node 0 has run backward", false},
         {"F[0,3) B[3,4) F[3,4) B[0,3)", "step 2 of the schedule runs node 3 backward before its forward", false},
         {"F[0,4) B[0,4)", "step 2 of the schedule runs backward in an evaluation", true},
+        {"F[0,4)/0 B[0,4)/0", "step 1 of the schedule: slice 0; expected none, the batch is not divided", false},
+        {"F[0,4) B[0,4)/1", "step 2 of the schedule: slice 1; expected none, the batch is not divided", false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct schedule schedule;
         cr_assert(schedule_parse(cases[i].text, region, &schedule) == ST_OK, "%s", status_message());
         enum status status = schedule_check(&schedule, &(struct slicing){4, 1, NULL}, cases[i].evaluate);
         cr_expect(status == (cases[i].message ? ST_SPEC : ST_OK), "'%s': status %d", cases[i].text, (int)status);
+        cr_expect(!cases[i].message || strstr(status_message(), cases[i].message), "'%s': %s", cases[i].text,
+                  status_message());
+    }
+}
+
+/* Of four nodes and three slices; whole: node 2 computes the whole batch. */
+Test(schedule, validity_of_slices)
+{
+    static const bool none[4] = {0}, third[4] = {false, false, true, false};
+    static const struct {
+        const char *text, *message; /* NULL: valid */
+        bool whole, evaluate;
+    } cases[] = {
+        {"F[0,4) B[0,4)", NULL, false, false},
+        {"F[0,4)/0 B[0,4)/0 F[0,4)/1 B[0,4)/1 F[0,4)/2 B[0,4)/2", NULL, false, false},
+        {"F[0,4)/0 F[0,4) B[0,4)", NULL, false, false}, /* a recomputation of slice 0 */
+        {"F[0,4)/0 F[0,2)/0 F[0,4)/1 F[0,4)/2 F[1,3)/1 B[2,4) B[0,2)/0 B[1,2)/1 B[1,2)/2 B[0,1)/1 B[0,1)/2", NULL,
+         false, false},
+        {"F[0,4) P[3,4)/0 P[3,4)/1 F[2,3)/0 B[3,4)/0 P[3,4)/2 B[3,4)/1 B[3,4)/2 B[0,3)", NULL, false, false},
+        {"F[0,4)/0 F[0,4)/1 F[0,4)/2", NULL, false, true},
+        {"F[0,2)/0 F[0,2)/1 F[0,2)/2 F[2,3) F[3,4)/0 B[3,4)/0 F[3,4)/1 B[3,4)/1 F[3,4)/2 B[3,4)/2 B[0,3)", NULL, true,
+         false},
+        {"F[0,4)/0 B[0,4)/0 F[0,4)/3 B[0,4)/3", "step 3 of the schedule: slice 3; expected one of 0..2", false, false},
+        {"F[0,4)/0 F[0,5)/1", "step 2 of the schedule: [0,5) is not a range", false, false},
+        {"F[0,4)/1", "step 1 of the schedule runs node 0 for slice 1 forward for the first time, but not yet", false,
+         false},
+        {"F[0,2)/0 F[0,4)/1", "step 2 of the schedule runs node 2 for slice 1 forward for the first time", false,
+         false},
+        {"F[0,4)/0 F[1,4)/1", "step 2 of the schedule runs node 1 for slice 1 forward, but node 0 has not run", false,
+         false},
+        {"F[0,4)/0 F[2,4)", "step 2 of the schedule runs node 2 for slice 1 forward, but node 0 has not run", false,
+         false},
+        {"F[0,4) B[0,4)/1", "step 2 of the schedule runs node 3 for slice 1 backward, but not yet for the slice before",
+         false, false},
+        {"F[0,4) B[0,4)/2 B[0,4)/1 B[0,4)/0", "step 2 of the schedule runs node 3 for slice 2 backward, but not yet",
+         false, false},
+        {"F[0,4) B[2,4)/0 B[0,4)/1", "step 3 of the schedule runs node 1 for slice 1 backward, but not yet", false,
+         false},
+        {"F[0,4)/0 B[0,4)/0 B[0,4)/1", "step 3 of the schedule runs node 3 for slice 1 backward before its forward",
+         false, false},
+        {"F[0,4)/0 B[0,4)", "step 2 of the schedule runs node 3 for slice 1 backward before its forward", false, false},
+        {"F[0,4) B[3,4)/0 B[0,3)", "step 3 of the schedule runs node 2 for slice 1 backward, but the next one due is",
+         false, false},
+        {"F[0,4) B[0,4)/0 B[0,4)/0", "step 3 of the schedule runs node 3 for slice 0 backward, but every node has",
+         false, false},
+        {"F[0,4) B[0,4)/0 B[0,4)", "step 3 of the schedule runs node 3 for slice 0 backward, but every node has", false,
+         false},
+        {"F[0,4)/0 F[0,4)/1 B[0,4)/0 B[0,4)/1", "the schedule ends before node 0 has run forward for slice 2", false,
+         false},
+        {"F[0,4) B[0,4)/0 B[0,4)/1", "the schedule ends before node 3 has run backward for slice 2", false, false},
+        {"F[0,4) P[3,4)/0 P[3,4)/0", "step 3 of the schedule runs half a backward of node 3 for slice 0; expected one",
+         false, false},
+        {"F[0,4) P[3,4)/1", "step 2 of the schedule runs node 3 for slice 1 backward, but not yet for the slice before",
+         false, false},
+        {"F[0,4)/0 F[0,4)/1 F[0,4)/2 B[3,4)/0", "step 4 of the schedule runs backward in an evaluation", false, true},
+        {"F[0,3)/0", "step 1 of the schedule runs node 2 for slice 0; expected no slice, the node computes the whole",
+         true, false},
+        {"F[0,4) B[2,4)/0", "step 2 of the schedule runs node 2 for slice 0; expected no slice", true, false},
+        {"F[0,2)/0 F[0,2)/1 F[2,4)", "step 3 of the schedule runs node 2 for slice 2 forward, but node 0 has not", true,
+         false},
+        {"F[0,4) B[3,4)/0 B[3,4)/1 B[2,3)", "runs node 2 for slice 2 backward, but the next one due is node 3", true,
+         false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct schedule schedule;
+        const struct slicing slicing = {4, 3, cases[i].whole ? third : none};
+        cr_assert(schedule_parse(cases[i].text, region, &schedule) == ST_OK, "%s", status_message());
+        const enum status status = schedule_check(&schedule, &slicing, cases[i].evaluate);
+        cr_expect(status == (cases[i].message ? ST_SPEC : ST_OK), "'%s': status %d: %s", cases[i].text, (int)status,
+                  status == ST_OK ? "" : status_message());
         cr_expect(!cases[i].message || strstr(status_message(), cases[i].message), "'%s': %s", cases[i].text,
                   status_message());
     }
