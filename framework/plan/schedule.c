@@ -172,13 +172,13 @@ static enum status check_step(const struct slicing *slicing, struct progress *pr
     return ST_OK;
 }
 
-/* All slices have run; the last one is behind the others. */
-static enum status check_end(const struct progress *last, int nodes, bool evaluate)
+/* A slice has run. */
+static enum status check_end(const struct progress *p, int nodes, bool evaluate)
 {
-    if (last->forward < nodes)
-        return fail(ST_SPEC, "the schedule ends before node %d has run forward%s", last->forward, last->slice);
-    if (last->backward > 0 && !evaluate)
-        return fail(ST_SPEC, "the schedule ends before node %d has run backward%s", last->backward - 1, last->slice);
+    if (p->forward < nodes)
+        return fail(ST_SPEC, "the schedule ends before node %d has run forward%s", p->forward, p->slice);
+    if (p->backward > 0 && !evaluate)
+        return fail(ST_SPEC, "the schedule ends before node %d has run backward%s", p->backward - 1, p->slice);
     return ST_OK;
 }
 
@@ -196,7 +196,8 @@ enum status schedule_check(const struct schedule *schedule, const struct slicing
         status = check_step(slicing, progress, s, i + 1, evaluate);
         runs += (size_t)(s->to - s->from) * (s->slice == WHOLE_BATCH ? (size_t)slicing->slices : 1);
     }
-    if (status == ST_OK) status = check_end(&progress[slicing->slices - 1], slicing->nodes, evaluate);
+    for (int k = 0; k < slicing->slices && status == ST_OK; k++)
+        status = check_end(&progress[k], slicing->nodes, evaluate);
     free(progress);
     TRY(status);
     if (runs > RUNS_MAX) return fail(ST_SPEC, "the schedule has %zu steps at nodes, more than can be planned", runs);

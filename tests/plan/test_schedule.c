@@ -173,6 +173,7 @@ Test(schedule, validity_of_slices)
          false},
         {"F[0,4)/0 F[0,4)/1 B[0,4)/0 B[0,4)/1", "the schedule ends before node 0 has run forward for slice 2", false,
          false},
+        {"", "the schedule ends before node 0 has run forward for slice 0", false, false},
         {"F[0,4) B[0,4)/0 B[0,4)/1", "the schedule ends before node 3 has run backward for slice 2", false, false},
         {"F[0,4) P[3,4)/0 P[3,4)/0", "step 3 of the schedule runs half a backward of node 3 for slice 0; expected one",
          false, false},
