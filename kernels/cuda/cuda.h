@@ -103,7 +103,7 @@ cudaStream_t cuda_queue(struct backend *backend, enum clock_class class);
 void cuda_forget_step(struct backend *backend);
 void cuda_free_events(struct cuda *cuda);
 
-/* ---- parameter_update.c: rows of struct backend_kind, of memory at a multiple of 8 bytes ---- */
+/* ---- parameter_update.c: rows of struct backend_kind, of memory at a multiple of 4 bytes ---- */
 
 double cuda_squares(struct backend *backend, const float *x, size_t count);
 struct digest cuda_digest(struct backend *backend, const void *data, size_t bytes);

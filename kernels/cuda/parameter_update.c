@@ -10,7 +10,7 @@
 
 _Static_assert((int)PIECE_BYTES == (int)DIGEST_PIECE, "host and device agree on pieces");
 
-/* In the device's memory, at a multiple of 8 bytes. */
+/* In the device's memory, at a multiple of 4 bytes. */
 struct tensor {
     struct backend *backend;
     const char *data;
@@ -53,13 +53,12 @@ static void find_digests(void *self, size_t first, size_t count, struct digest *
 
 struct digest cuda_digest(struct backend *backend, const void *data, size_t bytes)
 {
-    assert((uintptr_t)data % sizeof(uint64_t) == 0);
+    assert((uintptr_t)data % sizeof(float) == 0);
     return digest_pieces(bytes, find_digests, &(struct tensor){backend, data, bytes, NULL, NULL});
 }
 
 double cuda_squares(struct backend *backend, const float *x, size_t count)
 {
-    assert((uintptr_t)x % sizeof(uint64_t) == 0);
     const struct tensor tensor = {backend, (const char *)x, count * sizeof *x, NULL, NULL};
     const size_t pieces = (size_t)pieces_of((int64_t)tensor.bytes);
     double total = 0;

@@ -58,6 +58,12 @@ __device__ static double squares_of_lanes(const uint32_t *bits, int64_t floats, 
     return total;
 }
 
+/* A word of data at a multiple of 4 bytes; even: of 8. */
+__device__ static uint64_t word_at(const uint32_t *half, bool even)
+{
+    return even ? *(const uint64_t *)half : half[0] | (uint64_t)half[1] << 32;
+}
+
 /* All teams of a warp walk as many blocks of stripes as the first piece has, since their lanes must meet. */
 __global__ static void compute_pieces(const uint8_t *data, int64_t bytes, struct piece_result *result)
 {
@@ -65,12 +71,13 @@ __global__ static void compute_pieces(const uint8_t *data, int64_t bytes, struct
     const int64_t which = (int64_t)blockIdx.x * TEAMS + threadIdx.x / XXH3_LANES, from = which * PIECE_BYTES;
     const int64_t left = from < bytes ? bytes - from : 0, here = left < PIECE_BYTES ? left : PIECE_BYTES;
     const int stripes = stripes_of(here), most = stripes_of(bytes < PIECE_BYTES ? bytes : PIECE_BYTES);
-    const uint64_t *words = (const uint64_t *)(data + from) + number;
+    const uint32_t *halves = (const uint32_t *)(data + from) + 2 * number;
+    const bool even = (uintptr_t)data % sizeof(uint64_t) == 0;
     struct lane_sums sums = {xxh3_start(number), {0, 0}};
     for (int first = 0; first < most; first += XXH3_STRIPES) {
         uint64_t plain = 0;
         for (int s = first; s < first + XXH3_STRIPES && s < stripes; s++) {
-            const uint64_t word = words[s * XXH3_LANES];
+            const uint64_t word = word_at(halves + 2 * XXH3_LANES * s, even);
             plain += word;
             sums.digest += xxh3_product(word, xxh3_key(s - first, number));
             add_square(&sums.squares[0], (uint32_t)word);

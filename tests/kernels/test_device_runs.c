@@ -17,6 +17,10 @@ static const char *const ways[] = {
     "steps=9 eval={split: train, every: 2} data={name: synthetic, shape: [4, 4, 1], classes: 4, samples: 50}",
     "optimizer={name: adamw, lr: 0.01, clip: 0.5} lr_schedule={name: linear, warmup: 2} steps=6",
     "relu_save=bits policy={name: optimal, budget: least}",
+    /* parts of joint values at odd floats, recomputed slice by slice */
+    "model={layers: [flatten, {group: {name: front, layers: [{linear: {units: 17, activation: relu}}, "
+    "{dropout: {rate: 0.5}}]}}, {linear: {units: 9, slices: 1}}, {linear: {units: classes}}]} slices=8 update=fused "
+    "policy={name: segments, segments: 2, unit: stage, keep_last: false} check=recompute",
 };
 
 Test(device_runs, variants_equal_their_baselines)
