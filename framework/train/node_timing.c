@@ -2,6 +2,7 @@
 
 #include "backend/update_memory.h"
 #include "base/work.h"
+#include "train/run_op.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -182,22 +183,29 @@ static enum status time_step(const struct bench *b, enum status (*body)(void *se
 
 /* ---- nodes ---- */
 
-/* A pass of a node; args.parts 0: the forward. */
+/* A pass of a node; args.parts 0: the forward. adds: of a slice after the first, whose gradients are added. */
 struct timed_pass {
-    const struct binding *binding;
+    const struct network *network;
+    int node;
+    bool adds;
     struct kernel_args args;
 };
 
 /* All of a node. */
 struct timed_node {
-    struct timed_pass forward, saving, backward[2]; /* as struct measured has their times */
+    struct timed_pass forward, saving, backward[2], adding; /* as struct measured has their times */
+    double adding_ns;                                       /* of the gradients of the parameters */
 };
 
 static enum status run_pass(void *self)
 {
     const struct timed_pass *pass = self;
-    const struct kernel *kernel = pass->binding->kernel;
-    return (pass->args.parts ? kernel->backward : kernel->forward)(pass->binding->state, &pass->args);
+    const struct binding *binding = &pass->network->binding[pass->node];
+    struct kernel_args args = pass->args;
+    if (!args.parts) return binding->kernel->forward(binding->state, &args);
+    if (network_call(pass->network, pass->node) == pass->network->graph)
+        return binding->kernel->backward(binding->state, &args);
+    return slice_backward_run(pass->network, pass->node, pass->adds, &args);
 }
 
 /* Which of a node's inputs was written last. */
@@ -210,10 +218,10 @@ static int newest_input(const struct node *node)
 }
 
 /* Times a pass with the args that cut has now. */
-static enum status time_pass(const struct bench *b, int node, const struct operands *cut, struct timed_pass *pass,
-                             double *time)
+static enum status time_pass(const struct bench *b, int node, const struct operands *cut, bool adds,
+                             struct timed_pass *pass, double *time)
 {
-    *pass = (struct timed_pass){&b->network->binding[node], cut->args};
+    *pass = (struct timed_pass){b->network, node, adds, cut->args};
     return time_step(b, run_pass, pass, time);
 }
 
@@ -228,7 +236,14 @@ static enum status time_forward(const struct bench *b, int node, struct operands
         if (k != newest) write_operand(b, cut->args.x[k], cut->x_bytes[k]);
     pass_time_elsewhere(b);
     write_operand(b, cut->args.x[newest], cut->x_bytes[newest]);
-    return time_pass(b, node, cut, pass, time);
+    return time_pass(b, node, cut, false, pass, time);
+}
+
+/* Leaves dy as the op before would have. */
+static void arrive(const struct bench *b, const struct operands *cut)
+{
+    pass_time_elsewhere(b);
+    write_operand(b, cut->args.dy, cut->dy_bytes);
 }
 
 /* The passes of a node once; the backward reads what the forward before it wrote. */
@@ -242,8 +257,7 @@ static enum status time_node(const struct bench *b, int node, struct timed_node 
     TRY(time_forward(b, node, &cut, false, &passes->forward, &times->forward));
     if (f->saved || f->once) TRY(time_forward(b, node, &cut, true, &passes->saving, &times->saving));
     if (!parts) return ST_OK;
-    pass_time_elsewhere(b);
-    write_operand(b, cut.args.dy, cut.dy_bytes);
+    arrive(b, &cut);
     const bool one = !f->split && parts & PART_PARAMS; /* one op, under PARAMS */
     const struct kernel_args all = cut.args;
     const unsigned op[] = {one ? parts : parts & PART_PARAMS, one ? 0 : parts & PART_INPUT};
@@ -252,20 +266,25 @@ static enum status time_node(const struct bench *b, int node, struct timed_node 
         cut.args.parts = op[part];
         cut.args.y = reads & READS_Y ? all.y : NULL;
         cut.args.saved = reads & READS_SAVED ? all.saved : NULL;
-        if (op[part]) TRY(time_pass(b, node, &cut, &passes->backward[part], &times->backward[part]));
+        if (op[part]) TRY(time_pass(b, node, &cut, false, &passes->backward[part], &times->backward[part]));
+        if (!(op[part] & PART_PARAMS) || !network_partial_bytes(b->network, node)) continue;
+        arrive(b, &cut);
+        TRY(time_pass(b, node, &cut, true, &passes->adding, &passes->adding_ns));
     }
     return ST_OK;
 }
 
 /* A pass that was never timed takes no time; a forward without saved tensors takes no more than one with them. The
- * batch takes so many calls. */
-static void settle(struct measured *times, double calls)
+ * batch takes so many calls, of which all but the first may add gradients. */
+static void settle(struct measured *times, double adding, double calls)
 {
     double *all[] = {&times->forward, &times->saving, &times->backward[0], &times->backward[1]};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (isinf(*all[i])) *all[i] = i == 1 ? times->forward : 0;
     if (times->saving < times->forward) times->saving = times->forward;
+    const double more = isinf(adding) ? 0 : fmax(adding - times->backward[PART_INDEX_PARAMS], 0);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) *all[i] *= calls;
+    times->backward[PART_INDEX_PARAMS] += more * (calls - 1);
 }
 
 static const struct measured never = {INFINITY, INFINITY, {INFINITY, INFINITY}};
@@ -283,7 +302,10 @@ enum status measure_nodes(const struct network *network, const int *nodes, int c
 {
     struct bench b;
     struct timed_node *passes = allocate((size_t)count, sizeof *passes);
-    for (int i = 0; i < count; i++) times[i] = never;
+    for (int i = 0; i < count; i++) {
+        times[i] = never;
+        passes[i].adding_ns = INFINITY;
+    }
     enum status status = open_bench(network, measure_bytes(network, nodes, count) - step_bytes(network->graph), &b);
     uint64_t end = clock_now_ns() + options->budget_ns;
     for (*rounds = 0; status == ST_OK && *rounds < ROUNDS_MOST; ++*rounds) {
@@ -295,9 +317,10 @@ enum status measure_nodes(const struct network *network, const int *nodes, int c
                     fmin(took / (double)options->budget_ns, (*rounds + 1.0) / (double)options->rounds_least), 1);
     }
     close_bench(&b);
-    free(passes);
     for (int i = 0; i < count; i++)
-        settle(&times[i], (double)network->graph->batch / (double)network_call(network, nodes[i])->batch);
+        settle(&times[i], passes[i].adding_ns,
+               (double)network->graph->batch / (double)network_call(network, nodes[i])->batch);
+    free(passes);
     return status;
 }
 

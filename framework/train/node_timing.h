@@ -17,7 +17,8 @@
 
 enum { ROUNDS_LEAST = 3, ROUNDS_MOST = 100, DISTANCE_MAX = 64 << 20 };
 
-/* ns, of the whole batch: of a sliced node, a call's times their number. */
+/* ns, of the whole batch: of a sliced node, a call's times their number, and of each but the first the addition of its
+ * gradients of the parameters. */
 struct measured {
     double forward, saving; /* writes only y, and a first forward that writes the saved tensors and what is written
                                once; equal where there are none */

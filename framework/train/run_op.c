@@ -104,25 +104,23 @@ static struct kernel_args args_for(struct executor *e, const struct op *op)
     return args;
 }
 
-/* A backward of slices: the first assigns the gradients of the parameters; the kernel writes those of a later one to
- * the start of the scratch, and they are added. */
-static enum status run_slice_backward(struct executor *e, const struct op *op, struct kernel_args *args)
+enum status slice_backward_run(const struct network *network, int node, bool adds, struct kernel_args *args)
 {
-    const struct binding *binding = &e->plan->network->binding[op->node];
-    const struct node *node = &e->plan->network->graph->node[op->node];
+    const struct binding *binding = &network->binding[node];
+    const struct parameter *parameter = &network->graph->parameter[network->graph->node[node].first_parameter];
+    const int parameters = adds ? network->graph->node[node].parameters : 0;
     float *sum[NODE_PARAMETERS_MAX];
-    const bool adds = op->parts & PART_PARAMS && op->slice > 0;
     char *partial = args->scratch;
-    if (op->parts & PART_PARAMS) args->scratch = partial + network_partial_bytes(e->plan->network, op->node);
-    for (int k = 0; adds && k < node->parameters; k++) {
+    if (args->parts & PART_PARAMS) args->scratch = partial + network_partial_bytes(network, node);
+    for (int k = 0; k < parameters; k++) {
         sum[k] = args->gradients[k];
         args->gradients[k] = (float *)(void *)partial;
-        partial += parameter_static_bytes(&e->plan->network->graph->parameter[node->first_parameter + k]);
+        partial += parameter_static_bytes(&parameter[k]);
     }
     TRY(binding->kernel->backward(binding->state, args));
-    for (int k = 0; adds && k < node->parameters; k++)
-        e->backend->kind->add(e->backend, sum[k], sum[k], args->gradients[k],
-                              (size_t)e->plan->network->graph->parameter[node->first_parameter + k].elements);
+    for (int k = 0; k < parameters; k++)
+        network->backend->kind->add(network->backend, sum[k], sum[k], args->gradients[k],
+                                    (size_t)parameter[k].elements);
     return ST_OK;
 }
 
@@ -152,6 +150,7 @@ enum status op_run(struct executor *e, const struct op *op)
     }
     if (op->kind == OP_UPDATE) return run_update(e, op);
     struct kernel_args args = args_for(e, op);
-    if (op->kind == OP_BACKWARD && op->slice != WHOLE_BATCH) return run_slice_backward(e, op, &args);
+    if (op->kind == OP_BACKWARD && op->slice != WHOLE_BATCH)
+        return slice_backward_run(e->plan->network, op->node, op->parts & PART_PARAMS && op->slice > 0, &args);
     return (op->kind == OP_FORWARD ? binding->kernel->forward : binding->kernel->backward)(binding->state, &args);
 }

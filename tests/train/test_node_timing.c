@@ -10,6 +10,7 @@
 #include "search/bounds.h"
 #include "tests/support/device_mirror.h"
 #include "tests/support/policy_text.h"
+#include "tests/support/sliced_schedules.h"
 #include "tests/support/small_networks.h"
 #include "train/node_timing.h"
 
@@ -22,15 +23,20 @@ struct planned {
     int nodes[64];
 };
 
-static struct planned set_up(const struct net *net, const char *backend, bool bits)
+static struct planned prepare(struct graph *graph, const char *backend)
 {
-    struct planned p = {.graph = net_build(net, bits)};
+    struct planned p = {.graph = graph};
     const struct backend_options options = {.threads = 2, .graph = true, .scratch_limit = 1 << 20};
     cr_assert(backend_open(backend, &options, &p.backend) == ST_OK, "%s", status_message());
     cr_assert(network_prepare(p.graph, p.backend, &p.network) == ST_OK, "%s", status_message());
     cr_assert(p.graph->nodes <= 64);
     for (int i = 0; i < p.graph->nodes; i++) p.nodes[i] = i;
     return p;
+}
+
+static struct planned set_up(const struct net *net, const char *backend, bool bits)
+{
+    return prepare(net_build(net, bits), backend);
 }
 
 static void tear_down(struct planned *p)
@@ -249,6 +255,12 @@ static void spied_fill(struct backend *backend, void *to, uint32_t pattern, size
     spied.backend->fill(backend, to, pattern, bytes);
 }
 
+static void spied_add(struct backend *backend, float *out, const float *a, const float *b, size_t count)
+{
+    note('A');
+    spied.backend->add(backend, out, a, b, count);
+}
+
 static enum status spied_forward(void *state, const struct kernel_args *args)
 {
     note('F');
@@ -280,36 +292,81 @@ static void expect_events(const struct planned *p, int index)
     cr_assert(!strcmp(spied.events, expected), "%s: %s, not %s", node->name, spied.events, expected);
 }
 
+/* What happens while node i is timed once. */
+static void spy(const struct planned *p, int i)
+{
+    const struct node *node = &p->graph->node[i];
+    struct backend_kind kind = *p->backend->kind;
+    struct kernel kernel = *p->network->binding[i].kernel;
+    struct measured times;
+    int rounds;
+    spied.backend = p->backend->kind;
+    spied.kernel = p->network->binding[i].kernel;
+    spied.count = 0;
+    spied.newest = node->layer->inputs > 1 && node->inputs[1] > node->inputs[0];
+    kind.upload = spied_upload;
+    kind.fill = spied_fill;
+    kind.add = spied_add;
+    kernel.forward = spied_forward;
+    kernel.backward = spied_backward;
+    p->backend->kind = &kind;
+    p->network->binding[i].kernel = &kernel;
+    cr_assert(measure_nodes(p->network, &i, 1, &once, &times, &rounds) == ST_OK, "%s", status_message());
+    p->network->binding[i].kernel = spied.kernel;
+    p->backend->kind = spied.backend;
+}
+
 Test(measure, the_newest_operand_is_written_last)
 {
     int pairs = 0;
     for (const struct net *net = nets; net->name; net++) {
         struct planned p = set_up(net, "ref", true);
-        struct backend_kind kind = *p.backend->kind;
-        spied.backend = p.backend->kind;
-        kind.upload = spied_upload;
-        kind.fill = spied_fill;
-        p.backend->kind = &kind;
         for (int i = 0; i < p.graph->nodes; i++) {
-            const struct node *node = &p.graph->node[i];
-            struct kernel kernel = *p.network->binding[i].kernel;
-            struct measured times;
-            int rounds;
-            spied.kernel = p.network->binding[i].kernel;
-            spied.count = 0;
-            spied.newest = node->layer->inputs > 1 && node->inputs[1] > node->inputs[0];
-            pairs += node->layer->inputs > 1;
-            kernel.forward = spied_forward;
-            kernel.backward = spied_backward;
-            p.network->binding[i].kernel = &kernel;
-            cr_assert(measure_nodes(p.network, &i, 1, &once, &times, &rounds) == ST_OK, "%s", status_message());
-            p.network->binding[i].kernel = spied.kernel;
+            spy(&p, i);
             expect_events(&p, i);
+            pairs += p.graph->node[i].layer->inputs > 1;
         }
-        p.backend->kind = spied.backend;
         tear_down(&p);
     }
     cr_assert(pairs > 0);
+}
+
+/* Of a slice after the first, the gradients of the parameters are added: the parts that write them are timed again,
+ * with dy as new, and an Addition a parameter. */
+static void expect_additions(const struct planned *p, int index)
+{
+    const struct node *node = &p->graph->node[index];
+    const unsigned parts = network_parts(p->network, index);
+    const bool split = p->network->binding[index].footprint.split && parts == (PART_PARAMS | PART_INPUT);
+    char expected[sizeof spied.events] = "DWB";
+    if (node->parameters && !p->graph->whole[index]) {
+        strcat(expected, "DWB");
+        for (int i = 0; i < node->parameters; i++) strcat(expected, "A");
+    }
+    if (split) strcat(expected, "B");
+    const size_t length = strlen(expected);
+    cr_assert(spied.count >= length && !strcmp(spied.events + spied.count - length, expected), "%s: %s, not %s",
+              node->name, spied.events, expected);
+}
+
+Test(measure, slices_add_their_gradients)
+{
+    int sliced = 0, whole = 0;
+    for (const struct net *net = nets; net->name; net++) {
+        struct graph *graph = net_build(net, RELU_BITS);
+        struct source source = {.seed = 4};
+        sliced_graph(graph, net->batch, 4, &source);
+        struct planned p = prepare(graph, "ref");
+        for (int i = 0; i < p.graph->nodes; i++) {
+            if (!network_parts(p.network, i) || p.graph->node[i].layer->loss) continue;
+            spy(&p, i);
+            expect_additions(&p, i);
+            sliced += p.graph->node[i].parameters && !p.graph->whole[i];
+            whole += p.graph->node[i].parameters && p.graph->whole[i];
+        }
+        tear_down(&p);
+    }
+    cr_assert(sliced > 5 && whole > 0, "%d, %d", sliced, whole);
 }
 
 /* Of a network whose values outweigh its parameters; nothing is reserved. */
