@@ -55,18 +55,18 @@ enum status experiment_fits(const struct experiment *experiment, const struct re
 {
     for (int i = 0; i < SIDES; i++) {
         const struct plan_summary *o = experiment->side[i].summary, *other = experiment->side[SIDES - 1 - i].summary;
-        char need[UNIT_TEXT], fixed[UNIT_TEXT], arena[UNIT_TEXT], have[UNIT_TEXT], least[SMALLEST_TEXT];
+        char least[SMALLEST_TEXT];
         if (!will_run(request, i) || plan_summary_fits(o)) continue;
         TRY(report_error(policy_grid_smallest(o->job, o->machine.bytes, least)));
         bool hint = !request->only[i] && plan_summary_fits(other);
-        return report_error(fail(
-            ST_FAILED,
-            "memory: the %s (policy %s) needs %s, static %s and arena %s, of the %s that %s leaves; "
-            "nothing was run%s%s%s%s",
-            side_names[i], o->job->spec->policy->name, bytes_text((double)plan_peak(o->job->plan), need),
-            bytes_text((double)plan_static(o->job->plan), fixed), bytes_text((double)o->job->plan->arena_bytes, arena),
-            bytes_text((double)o->machine.bytes, have), o->machine.limit, hint ? "; the other run fits: --only " : "",
-            hint ? side_names[SIDES - 1 - i] : "", *least ? "; " : "", least));
+        return report_error(
+            fail(ST_FAILED,
+                 "memory: the %s (policy %s) needs %s, static %s and arena %s, of the %s that %s leaves; "
+                 "nothing was run%s%s%s%s",
+                 side_names[i], o->job->spec->policy->name, BYTES_TEXT(plan_peak(o->job->plan)),
+                 BYTES_TEXT(plan_static(o->job->plan)), BYTES_TEXT(o->job->plan->arena_bytes),
+                 BYTES_TEXT(o->machine.bytes), o->machine.limit, hint ? "; the other run fits: --only " : "",
+                 hint ? side_names[SIDES - 1 - i] : "", *least ? "; " : "", least));
     }
     return ST_OK;
 }

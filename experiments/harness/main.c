@@ -199,8 +199,10 @@ static enum status run_verify(struct arguments *a)
     child_name_invocation();
     const bool json = a->given[OPTION_JSON];
     const struct verify_request request = {.plan_only = a->given[OPTION_PLAN_ONLY]};
+    json_t *found = NULL;
     a->code = tarball_is_one(a->operand[0]) ? bundle_verify(a->operand[0], request.plan_only, json, stdout)
-                                            : verify_file(a->operand[0], &request, json, stdout);
+                                            : verify_file(a->operand[0], &request, json ? &found : NULL, stdout);
+    if (found) figures_write(found, stdout);
     return ST_OK;
 }
 

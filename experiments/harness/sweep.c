@@ -145,10 +145,7 @@ static void add_comparison(json_t *row, const struct comparison *c, struct regio
         PUT(row, "first_difference", c->first_tensor);
         remark = region_text(region, "at step %lld, %s", (long long)c->first_step, c->first_tensor);
     }
-    size_t i;
-    json_t *reason;
-    json_array_foreach(!c->differs ? json_object_get(c->figures, "reasons") : NULL, i, reason)
-    {
+    EACH (!c->differs ? json_object_get(c->figures, "reasons") : NULL, i, reason) {
         remark = region_text(region, "%s%s%s", remark, *remark ? "; " : "no proof: ", figure_string(reason, "text"));
         names = region_text(region, "%s%s%s", names, *names ? " " : "", figure_string(reason, "name"));
     }
@@ -300,10 +297,7 @@ static void print_outcomes(const struct sweep *s, const json_t *rows, FILE *out)
 {
     static const char *const outcomes[] = {"equal", "DIFFERS", "refused", "failed", "stopped", "not run", NULL};
     int points[sizeof outcomes / sizeof *outcomes] = {0}, unmet = 0, judged = 0;
-    size_t i;
-    json_t *row;
-    json_array_foreach(rows, i, row)
-    {
+    EACH (rows, i, row) {
         const int number = (int)figure_number(row, "point");
         const char *reason = figure_string(row, "reason"), *outcome = figure_string(row, "outcome"),
                    *failed = figure_string(row, "unmet");

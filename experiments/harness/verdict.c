@@ -7,9 +7,7 @@
 #include "experiment.h"
 #include "spec/spec_settings.h"
 
-static void row(FILE *out, const char *name, const char *format, ...) __attribute__((format(printf, 3, 4)));
-
-static void row(FILE *out, const char *name, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void row(FILE *out, const char *name, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -23,10 +21,9 @@ static void print_categories(const struct plan *plan, FILE *out)
 {
     const char *text = "";
     for (int i = 0; i < CATEGORIES; i++) {
-        char number[UNIT_TEXT];
         if (plan->peak_by_category[i])
             text = region_text(plan->region, "%s%s%s %s", text, *text ? ", " : "", category_names[i],
-                               bytes_text((double)plan->peak_by_category[i], number));
+                               BYTES_TEXT(plan->peak_by_category[i]));
     }
     row(out, "  made of", "%s", text);
 }
@@ -34,9 +31,8 @@ static void print_categories(const struct plan *plan, FILE *out)
 /* Memory in use that is neither static nor arena: at the start of the run, and added since. */
 static void print_overhead(double over, double before, FILE *out)
 {
-    char all[UNIT_TEXT], start[UNIT_TEXT], since[UNIT_TEXT];
-    row(out, "  overhead", "%s, neither static nor arena: %s at the start, %s%s since", bytes_text(fmax(over, 0), all),
-        bytes_text(before, start), over < before ? "-" : "", bytes_text(fabs(over - before), since));
+    row(out, "  overhead", "%s, neither static nor arena: %s at the start, %s%s since", BYTES_TEXT(fmax(over, 0)),
+        BYTES_TEXT(before), over < before ? "-" : "", BYTES_TEXT(fabs(over - before)));
 }
 
 static void print_memory(const struct side *s, bool verbose, FILE *out)
@@ -48,23 +44,23 @@ static void print_memory(const struct side *s, bool verbose, FILE *out)
                  high = (double)r->summary.high_water;
     /* memory of our own, without libraries: static and arena; without an arena, static and live peak */
     const double ours = fixed + (double)(dynamic ? plan->live_peak : plan->arena_bytes);
-    char text[UNIT_TEXT], forward[UNIT_TEXT], peak[UNIT_TEXT], op[128];
-    row(out, "static", "%s", bytes_text(fixed, text));
-    row(out, "live peak, predicted", "%s", bytes_text((double)plan->live_peak, text));
+    char peak[UNIT_TEXT], op[128];
+    row(out, "static", "%s", BYTES_TEXT(fixed));
+    row(out, "live peak, predicted", "%s", BYTES_TEXT(plan->live_peak));
     if (dynamic && r->steps) /* only this allocator counts; a step whose counts differ from the plan fails */
         row(out, "live peak, counted", "%s by the allocator, as predicted at every op",
-            bytes_text((double)r->summary.figures.live_peak, text));
+            BYTES_TEXT(r->summary.figures.live_peak));
     print_categories(plan, out);
     if (verbose) row(out, "  set by", "%s", plan_op_text(plan, plan->peak_op, op));
     if (verbose) row(out, "  largest tensors", "%s", plan_peak_text(plan, plan->region));
     row(out, "sampled as the source did", "%s after the forward, %s after the gradients; the true peak is %s",
-        bytes_text((double)plan_sampled_forward(plan), forward), bytes_text(fixed, text), bytes_text(ours, peak));
-    row(out, "arena", "%s", dynamic ? "none: memory: dynamic" : bytes_text((double)plan->arena_bytes, text));
+        BYTES_TEXT(plan_sampled_forward(plan)), BYTES_TEXT(fixed), bytes_text(ours, peak));
+    row(out, "arena", "%s", dynamic ? "none: memory: dynamic" : BYTES_TEXT(plan->arena_bytes));
     row(out, "peak, predicted", "%s", peak);
-    row(out, "process high water", "%s", bytes_text(high, text));
+    row(out, "process high water", "%s", BYTES_TEXT(high));
     print_overhead(used > 0 ? high : high - ours, (double)r->summary.start_rss, out);
     if (!r->summary.device_used) return;
-    row(out, "device memory in use", "%s", bytes_text(used, text));
+    row(out, "device memory in use", "%s", BYTES_TEXT(used));
     print_overhead(used - ours, (double)r->summary.device_start, out);
 }
 
@@ -72,17 +68,16 @@ static void print_time(const struct side *s, FILE *out)
 {
     const struct job *job = s->job;
     const struct run_report *r = &s->report;
-    char text[UNIT_TEXT], miss[64], least[64];
-    row(out, "step", "%s%s", duration_text(r->step_ns, text),
-        r->steps > 1 ? ", median after the first" : ", the only one");
-    if (r->best_case_ns) row(out, "  best case", "%s, each op at its least", duration_text(r->best_case_ns, text));
+    char miss[64], least[64];
+    row(out, "step", "%s%s", DURATION_TEXT(r->step_ns), r->steps > 1 ? ", median after the first" : ", the only one");
+    if (r->best_case_ns) row(out, "  best case", "%s, each op at its least", DURATION_TEXT(r->best_case_ns));
     if (!job->costs) {
         row(out, "  predicted", "x%.3f of every pass once, by flops", job->plan->slowdown);
         return;
     }
     const double predicted = costs_predict(job->costs, job->plan);
     costs_miss(predicted, (double)r->best_case_ns, "the best case", least);
-    row(out, "  predicted", "%s by measured costs, %s%s%s", duration_text((uint64_t)predicted, text),
+    row(out, "  predicted", "%s by measured costs, %s%s%s", DURATION_TEXT(predicted),
         costs_miss(predicted, (double)r->step_ns, "measured", miss), *least ? ", " : "", least);
 }
 

@@ -19,4 +19,9 @@ char *flops_text(double flops, char text[UNIT_TEXT]);
 /* "1.82 s", "4.1 ms", "2 min 05 s"; returns text. */
 char *duration_text(uint64_t ns, char text[UNIT_TEXT]);
 
+/* The same in room of their own, which lasts as long as the block around them. */
+#define BYTES_TEXT(bytes) bytes_text((double)(bytes), (char[UNIT_TEXT]){""})
+#define FLOPS_TEXT(flops) flops_text((flops), (char[UNIT_TEXT]){""})
+#define DURATION_TEXT(ns) duration_text((uint64_t)(ns), (char[UNIT_TEXT]){""})
+
 #endif

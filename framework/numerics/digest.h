@@ -34,4 +34,7 @@ bool digest_equal(struct digest a, struct digest b);
 /* Writes 32 hexadecimal digits and a zero to text and returns it. */
 char *digest_print(struct digest digest, char text[33]);
 
+/* The same in room of its own, which lasts as long as the block around it. */
+#define DIGEST_TEXT(digest) digest_print((digest), (char[33]){""})
+
 #endif

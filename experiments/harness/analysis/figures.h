@@ -42,6 +42,12 @@ json_t *figure_tree(json_t *tree);
 double figure_number(const json_t *object, const char *key);
 const char *figure_string(const json_t *object, const char *key);
 
+/* Declares one, and runs the statement behind it for each of array's elements, whose number is i; for none where array
+ * is NULL. */
+#define EACH(array, i, one)                                                                                            \
+    json_t *one;                                                                                                       \
+    for (size_t i = 0; (one = json_array_get((array), i)); i++)
+
 /* Appends a formatted text to an array. */
 void figures_note(json_t *texts, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -199,11 +199,10 @@ static int64_t most_batch(const struct job *job)
 static json_t *stop_figure(const struct batch_row *row, uint64_t memory)
 {
     const long long fails = row->fails;
-    char over[UNIT_TEXT];
     if (!row->fits && row->why) return json_string(row->why);
     if (!row->fails) return json_string("no larger one can be planned");
     if (!row->next) return json_sprintf("batch %lld: %s", fails, row->why == too_slow ? "too slow" : "refused");
-    return json_sprintf("batch %lld: %s too much", fails, bytes_text((double)(row->next - memory), over));
+    return json_sprintf("batch %lld: %s too much", fails, BYTES_TEXT(row->next - memory));
 }
 
 static json_t *row_figures(const struct batch_row *row, uint64_t memory)
@@ -224,10 +223,9 @@ static void add_notes(const struct batch_search *s, json_t *notes)
 {
     const struct dataset *data = s->job->dataset;
     const struct batch_row *own = &s->row[0];
-    char peak[UNIT_TEXT];
     if (own->fits)
         figures_note(notes, "at batch %lld the spec's peak of %s is set by %s, with\n  %s", (long long)own->fits,
-                     bytes_text((double)own->at.plan.peak, peak), own->at.peak_op, own->at.peak_tensors);
+                     BYTES_TEXT(own->at.plan.peak), own->at.peak_op, own->at.peak_tensors);
     for (int i = 0; i < s->rows; i++)
         if (s->row[i].odd)
             figures_note(notes,

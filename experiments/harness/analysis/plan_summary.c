@@ -18,7 +18,6 @@ static void add_plan(const struct plan *plan, json_t *all)
     const struct network *network = plan->network;
     const struct slicing slicing = graph_slicing(network->graph);
     json_t *bits = json_array(), *after = json_array(), *whole = json_array();
-    char hash[33];
     for (int i = 0; i < network->graph->nodes; i++) {
         const struct footprint *f = &network->binding[i].footprint;
         if (f->signs && f->saved) json_array_append_new(bits, json_string(network->graph->node[i].name));
@@ -44,7 +43,7 @@ static void add_plan(const struct plan *plan, json_t *all)
     PUT(all, "schedule", plan->schedule);
     PUT(all, "relu_bits", bits);
     PUT(all, "relus_after_pools", after);
-    PUT(all, "hash", digest_print(plan->hash, hash));
+    PUT(all, "hash", DIGEST_TEXT(plan->hash));
 }
 
 static json_t *bound_figures(const struct bounds *bounds, const struct plan *plan)
@@ -253,7 +252,7 @@ static void add_reasons(struct plan_summary *s)
     static const double mostly = 0.8;
     const struct plan *plan = s->job->plan;
     json_t *notes = json_array();
-    char a[UNIT_TEXT], b[UNIT_TEXT], op[128];
+    char op[128];
     const size_t fixed = plan_static(plan), stored = fixed + s->store_all_live;
     PUT(s->figures, "notes", notes);
     if ((double)fixed >= mostly * (double)stored)
@@ -261,7 +260,7 @@ static void add_reasons(struct plan_summary *s)
                      "parameters, gradients, optimizer and running state and the batch are %s, %.0f %% of what storing "
                      "everything needs; no "
                      "checkpointing touches them",
-                     bytes_text((double)fixed, a), 100 * (double)fixed / (double)stored);
+                     BYTES_TEXT(fixed), 100 * (double)fixed / (double)stored);
     if (plan->recomputations == 0 && plan->live_peak >= s->store_all_live &&
         s->job->spec->policy != policy_find("store_all"))
         figures_note(notes, "policy %s recomputes nothing on this network: it stores everything",
@@ -270,7 +269,7 @@ static void add_reasons(struct plan_summary *s)
         figures_note(notes,
                      "this plan's live peak, %s, is not below the %s of storing everything: the recomputation costs "
                      "time and saves nothing",
-                     bytes_text((double)plan->live_peak, a), bytes_text((double)s->store_all_live, b));
+                     BYTES_TEXT(plan->live_peak), BYTES_TEXT(s->store_all_live));
     if (peak_is_kept(plan))
         figures_note(notes,
                      "the peak, at %s, comes before the first recomputation: what this policy keeps sets it, and "

@@ -24,8 +24,7 @@ static const char *setting(const struct pair *p, int side, const char *section, 
 enum { REMARK_TEXT = 320 };
 
 /* Appends to a remark as far as it has room. */
-static void add(char text[REMARK_TEXT], const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void add(char text[REMARK_TEXT], const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void add(char text[REMARK_TEXT], const char *format, ...)
 {
     const size_t used = strlen(text);
     va_list arguments;
@@ -48,11 +47,9 @@ static void find_copy(struct pair *p, char *text)
 static void find_status(struct pair *p, char *text)
 {
     for (int s = 0; s < 2; s++) {
-        char status[RESULT_STATUS];
         const struct result *r = side_of(p, s);
         if (!strcmp(r->status, "completed")) continue;
-        result_status(r, status);
-        add(text, "%s%s is not completed: %.*s", *text ? "; " : "", p->c->name[s], text_shown(status, 120), status);
+        add(text, "%s%s is not completed: %.*s", *text ? "; " : "", p->c->name[s], text_shown(r->now, 120), r->now);
     }
 }
 
@@ -366,12 +363,8 @@ enum status comparison_judge(struct pair *pair)
 
 const char *comparison_reason(const struct comparison *comparison, const char *name)
 {
-    size_t i;
-    json_t *reason;
-    json_array_foreach(json_object_get(comparison->figures, "reasons"), i, reason)
-    {
+    EACH (json_object_get(comparison->figures, "reasons"), i, reason)
         if (!strcmp(figure_string(reason, "name"), name)) return figure_string(reason, "text");
-    }
     return NULL;
 }
 

@@ -79,7 +79,6 @@ static json_t *unreadable(const char *reason)
 static json_t *read_row(const void *path)
 {
     struct result *r;
-    char status[RESULT_STATUS];
     if (result_open(path, &r) != ST_OK) return unreadable(status_message());
     json_t *row = unreadable(""), *match = json_object();
     PUT(row, "side", r->variant);
@@ -95,7 +94,7 @@ static json_t *read_row(const void *path)
     add_overrides(row, r);
     PUT(row, "match", match);
     const bool readable = h5_status(&r->h5) == ST_OK;
-    PUT(row, "status", readable ? result_status(r, status) : "unreadable");
+    PUT(row, "status", readable ? r->now : "unreadable");
     PUT(row, "reason", readable ? json_null() : figure_plain(status_message()));
     result_close(r);
     return row;
@@ -150,17 +149,16 @@ static int match(const json_t *run, const json_t *baseline)
     return 2 * same(a, b, "invocation") + same(a, b, "how");
 }
 
-const json_t *result_row_baseline(json_t *const *row, int rows, const json_t *run)
+const json_t *result_row_baseline(const json_t *rows, const json_t *run)
 {
     int best = -1;
     const json_t *baseline = NULL;
-    for (int i = 0; i < rows; i++) {
-        const int matches = match(run, row[i]);
-        const bool newer =
-            baseline && strcmp(figure_string(row[i], "created"), figure_string(baseline, "created")) >= 0;
+    EACH (rows, i, row) {
+        const int matches = match(run, row);
+        const bool newer = baseline && strcmp(figure_string(row, "created"), figure_string(baseline, "created")) >= 0;
         if (matches < best || (matches == best && !newer)) continue;
         best = matches;
-        baseline = row[i];
+        baseline = row;
     }
     return best < 0 ? NULL : baseline;
 }

@@ -13,7 +13,7 @@ bool result_row_is_whole(const json_t *row);
 
 /* Of rows that have an "experiment" too: the baseline to compare a run with. It trains the same;
  * one of the same invocation comes before others, then one computed alike, then the newest. NULL: there is none. */
-const json_t *result_row_baseline(json_t *const *row, int rows, const json_t *run);
+const json_t *result_row_baseline(const json_t *rows, const json_t *run);
 
 /* "equal", "DIFFERS" or "unproven": how two readable files compare; "-": they cannot be compared. */
 json_t *result_row_verdict(const char *baseline, const char *variant);

@@ -29,13 +29,12 @@ static void find_moved(struct verification *v)
     struct buffer *placed;
     struct digest digest;
     size_t bound = a->count[COUNT_LIVE_PEAK];
-    char hash[33];
     NEW(v->result->region, placed, (size_t)a->buffers);
     memcpy(placed, a->buffer, (size_t)a->buffers * sizeof *placed);
     const size_t extent = placement_assign(placed, a->buffers);
     placement_search(placed, a->buffers, extent, &bound);
     digest = ops_digest(a->op, a->ops, placed, a->buffers);
-    if (strcmp(a->hash, digest_print(digest, hash)) != 0) return;
+    if (strcmp(a->hash, DIGEST_TEXT(digest)) != 0) return;
     for (int i = a->buffers - 1; i >= 0; i--)
         if (placed[i].offset != a->buffer[i].offset) v->placed = placed[v->moved = i].offset;
 }
@@ -319,17 +318,17 @@ static int verdict(const struct verification *v)
     return v->code == 0 && (v->bounds_unjudged || v->steps == STEPS_CLOSE) ? (int)ST_UNPROVEN : v->code;
 }
 
-int verify_file(const char *path, const struct verify_request *request, bool json, FILE *out)
+int verify_file(const char *path, const struct verify_request *request, json_t **figures, FILE *out)
 {
     struct verification v = {.request = request, .moved = -1};
     struct resolved_spec again = {.descriptor = -1};
     enum status status = result_open(path, &v.result);
     char absolute[PATH_MAX];
     v.path = realpath(path, absolute) ? absolute : path;
-    if (status == ST_OK) status = judge(&v, &again, json ? NULL : out);
+    if (status == ST_OK) status = judge(&v, &again, figures ? NULL : out);
     int code = (int)report_error(status);
     if (status == ST_OK) code = verdict(&v);
-    if (status == ST_OK && json) verify_json(&v, code, out);
+    if (figures) *figures = status == ST_OK ? verify_figures(&v, code) : NULL;
     if (again.descriptor >= 0) close(again.descriptor);
     json_decref(v.comparison.figures);
     spec_destroy(v.spec);

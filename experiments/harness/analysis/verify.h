@@ -53,9 +53,9 @@ extern const char *const verify_not_checked[];
  * are the same; 1 something is wrong, and out names the op and buffer, the bound or figure, or the step and tensor, or
  * the run has a planted fault; 4 all that was judged is right, but the bounds could not be judged with the kernels
  * here, or not every bit with other kernels; else the status of reading or running, reported on stderr. Where bits
- * differ or the run cannot be repeated, out lists what has changed since the file was written. json: out is one object,
- * empty where the file cannot be read. */
-int verify_file(const char *path, const struct verify_request *request, bool json, FILE *out);
+ * differ or the run cannot be repeated, out lists what has changed since the file was written. figures: instead of
+ * printing on out, becomes one object, NULL where the file cannot be read; or NULL. */
+int verify_file(const char *path, const struct verify_request *request, json_t **figures, FILE *out);
 
 /* The parts of the file's run id. */
 enum status verify_run_id(const struct verification *verification, struct run_id_parts *identity);
@@ -68,6 +68,6 @@ enum status verify_record(struct verification *verification);
 void verify_print_plan(const struct verification *verification, FILE *out);
 void verify_print_not_checked(FILE *out);
 void verify_print_run(const struct verification *verification, FILE *out);
-void verify_json(const struct verification *verification, int code, FILE *out);
+json_t *verify_figures(const struct verification *verification, int code);
 
 #endif

@@ -57,12 +57,10 @@ static enum status add_texts(struct bundle *b, struct result *r, const char *ste
 
 static enum status add_open(struct bundle *b, const char *path, struct result *r)
 {
-    char status[RESULT_STATUS];
     bool there;
     json_t *figures;
-    result_status(r, status);
-    if (!r->whole || (strcmp(status, "completed") != 0 && strcmp(status, "planned") != 0))
-        return fail(ST_SPEC, "%s: %s; expected a completed run, ID.h5", path, status);
+    if (!r->whole || (strcmp(r->now, "completed") != 0 && strcmp(r->now, "planned") != 0))
+        return fail(ST_SPEC, "%s: %s; expected a completed run, ID.h5", path, r->now);
     const char *experiment = h5_read_attribute_text(&r->h5, "/", "experiment", "", r->region), *file = in_folder(path);
     const char *stem = region_text(b->region, "runs/%s/%.*s", experiment, (int)(strlen(file) - strlen(".h5")), file);
     const char *name = region_text(b->region, "%s.h5", stem);
@@ -93,7 +91,6 @@ static int by_name(const void *a, const void *b)
 static enum status write_all(struct bundle *b, int runs, const char *const *run, const char *path, FILE *out)
 {
     struct tar_file whole = {.path = path};
-    char size[UNIT_TEXT];
     for (int i = 0; i < runs; i++) TRY(add_run(b, run[i]));
     if (b->runs) qsort(b->run, (size_t)b->runs, sizeof *b->run, by_name);
     if (b->files) qsort(b->file, (size_t)b->files, sizeof *b->file, tarball_order);
@@ -101,7 +98,7 @@ static enum status write_all(struct bundle *b, int runs, const char *const *run,
     TRY(tarball_write(path, b->file, b->files));
     TRY(tarball_digest(&whole));
     fprintf(out, "bundle    %s: %d run%s, %d files, %s\nsha256    %s\n", path, b->runs, text_plural(b->runs),
-            b->files + 1, bytes_text((double)whole.bytes, size), whole.sha256);
+            b->files + 1, BYTES_TEXT(whole.bytes), whole.sha256);
     return ST_OK;
 }
 

@@ -41,32 +41,18 @@ static void count_run(struct findings *f, int code)
 static void verify_run(struct findings *f, const struct tar_file *file)
 {
     const struct verify_request request = {.plan_only = f->plan_only, .elsewhere = true, .results = f->again};
-    char *text = NULL;
-    size_t length;
-    FILE *out = f->json ? open_memstream(&text, &length) : f->out;
-    if (!f->json) fprintf(out, "\nrun       %s\n", file->name);
-    const int code = verify_file(file->path, &request, f->json, out);
+    json_t *found = NULL;
+    if (!f->json) fprintf(f->out, "\nrun       %s\n", file->name);
+    const int code = verify_file(file->path, &request, f->json ? &found : NULL, f->out);
     count_run(f, code);
-    if (!f->json) return;
-    fclose(out);
-    json_t *found = json_loads(text, 0, NULL);
-    json_array_append_new(f->run, json_pack("{s:s, s:i, s:o}", "file", file->name, "exit_code", code, "found",
-                                            found ? found : json_null()));
-    free(text);
+    json_array_append_new(f->run, json_pack("{s:s, s:i, s:o?}", "file", file->name, "exit_code", code, "found", found));
 }
 
 /* The verdict of each variant in folder beside its baseline there. */
 static void compare_pairs(struct findings *f, const char *folder, const char *what)
 {
-    char *text = NULL;
-    size_t length, i;
-    json_t *row;
-    FILE *out = open_memstream(&text, &length);
-    const enum status status = list_folder(folder, LIST_JSON, out);
-    fclose(out);
-    json_t *rows = status == ST_OK ? json_loads(text, 0, NULL) : NULL;
-    json_array_foreach(rows, i, row)
-    {
+    json_auto_t *rows = list_runs(folder);
+    EACH (rows, i, row) {
         const char *verdict = figure_string(row, "verdict"), *baseline = figure_string(row, "baseline");
         if (!verdict || strcmp(verdict, "-") == 0) continue;
         f->equal += strcmp(verdict, "equal") == 0;
@@ -77,8 +63,6 @@ static void compare_pairs(struct findings *f, const char *folder, const char *wh
         json_array_append_new(f->pairs, json_pack("{s:s, s:s, s:s, s:s}", "which", what, "baseline", a + 1, "variant",
                                                   b + 1, "verdict", verdict));
     }
-    json_decref(rows);
-    free(text);
 }
 
 static int print_verdict(const struct findings *f)

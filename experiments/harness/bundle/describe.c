@@ -26,13 +26,10 @@ static double number_of(const json_t *run, const char *group, const char *name)
 /* The entity of that id: programs and data sets are shared by runs. */
 static json_t *entity(json_t *graph, const char *id, const char *type, const char *name)
 {
-    size_t i;
-    json_t *one;
-    json_array_foreach(graph, i, one)
-    {
-        if (strcmp(figure_string(one, "@id"), id) == 0) return one;
-    }
-    json_array_append_new(graph, one = json_pack("{s:s, s:s, s:s}", "@id", id, "@type", type, "name", name));
+    EACH (graph, i, known)
+        if (strcmp(figure_string(known, "@id"), id) == 0) return known;
+    json_t *one = json_pack("{s:s, s:s, s:s}", "@id", id, "@type", type, "name", name);
+    json_array_append_new(graph, one);
     return one;
 }
 
@@ -118,18 +115,17 @@ static void print_runs(const struct bundle *b, FILE *out)
 {
     for (int i = 0; i < b->runs; i++) {
         const json_t *run = b->run[i];
-        char peak[UNIT_TEXT], time[UNIT_TEXT];
         fprintf(out, "| %s | %s | %s | %.0f | %.9g | %.9g | %s | %s |\n", figure_string(run, "path"),
                 text_of(run, "/", "variant"), text_of(run, "/plan", "policy"), number_of(run, "/summary", "steps"),
-                loss_of(run, false), loss_of(run, true), bytes_text(number_of(run, "/plan", "peak_bytes"), peak),
-                duration_text((uint64_t)number_of(run, "/summary", "wall_ns"), time));
+                loss_of(run, false), loss_of(run, true), BYTES_TEXT(number_of(run, "/plan", "peak_bytes")),
+                DURATION_TEXT((uint64_t)number_of(run, "/summary", "wall_ns")));
     }
 }
 
 /* The values that the runs have of an attribute, equal ones once; "": no run has it. */
 static const char *values_of(const struct bundle *b, const char *group, const char *name)
 {
-    json_t *seen = json_object();
+    json_auto_t *seen = json_object();
     const char *all = "";
     for (int i = 0; i < b->runs; i++) {
         char *value = json_dumps(json_object_get(json_object_get(b->run[i], group), name), JSON_ENCODE_ANY);
@@ -138,7 +134,6 @@ static const char *values_of(const struct bundle *b, const char *group, const ch
         if (value) json_object_set_new(seen, value, json_true());
         free(value);
     }
-    json_decref(seen);
     return all;
 }
 
@@ -170,10 +165,9 @@ enum status bundle_describe(struct bundle *bundle)
     enum status status = bundle_add(bundle, "README.md", NULL, text);
     free(text);
     TRY(status);
-    json_t *tree = crate(bundle);
+    json_auto_t *tree = crate(bundle);
     text = json_dumps(tree, JSON_INDENT(1));
     status = bundle_add(bundle, "ro-crate-metadata.json", NULL, text);
     free(text);
-    json_decref(tree);
     return status;
 }

@@ -182,7 +182,7 @@ static enum status unpack_entry(struct unpacking *u, struct archive_entry *entry
         return fail(ST_SPEC, "%s: refused: %s is not a plain file", u->path, shown);
     if (bytes < 0 || (uint64_t)bytes > u->left)
         return fail(ST_FAILED, "%s: refused: %s is larger than the %s that may still be unpacked", u->path, shown,
-                    bytes_text((double)u->left, limit));
+                    BYTES_TEXT(u->left));
     u->left -= (uint64_t)bytes;
     const char *path = region_text(u->region, "%s/%s", u->folder, whole + sizeof root - 1);
     if (access(path, F_OK) == 0) return fail(ST_DIFFERS, "%s: %s is there twice", u->path, shown);

@@ -13,7 +13,6 @@ static struct work_line line;
 
 bool work_line_text(struct work_line *l, uint64_t now, const char *what, double share, char text[WORK_LINE])
 {
-    char left[UNIT_TEXT], took[UNIT_TEXT];
     if (!l->what || strcmp(l->what, what) != 0 || share < l->share) l->part_began = now;
     l->what = what;
     l->share = share;
@@ -21,9 +20,8 @@ bool work_line_text(struct work_line *l, uint64_t now, const char *what, double 
     l->shown = now;
     const double rest = (double)(now - l->part_began) * (1 - share) / share;
     const int used =
-        snprintf(text, WORK_LINE, "  %s so far; %s: %.0f %%", duration_text(now - l->began, took), what, 100 * share);
-    if (now > l->part_began)
-        snprintf(text + used, WORK_LINE - (size_t)used, ", %s left", duration_text((uint64_t)rest, left));
+        snprintf(text, WORK_LINE, "  %s so far; %s: %.0f %%", DURATION_TEXT(now - l->began), what, 100 * share);
+    if (now > l->part_began) snprintf(text + used, WORK_LINE - (size_t)used, ", %s left", DURATION_TEXT(rest));
     return true;
 }
 

@@ -50,8 +50,7 @@ enum status program_digest(char text[33])
 
 static const char *digest_text(struct digest digest, struct region *region)
 {
-    char text[33];
-    return region_text(region, "%s", digest_print(digest, text));
+    return region_text(region, "%s", DIGEST_TEXT(digest));
 }
 
 enum status run_id_of_job(const struct job *job, struct region *region, struct run_id_parts *parts)

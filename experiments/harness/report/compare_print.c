@@ -36,10 +36,7 @@ static void print_counts(const struct comparison *c, FILE *out)
 static void print_unlike(const json_t *unlike, FILE *out)
 {
     enum { SHOWN = 28 };
-    size_t i;
-    json_t *one;
-    json_array_foreach(unlike, i, one)
-    {
+    EACH (unlike, i, one) {
         const char *a = figure_string(one, "a"), *b = figure_string(one, "b");
         fprintf(out, "%-9s %s", i ? "" : "unlike", figure_string(one, "name"));
         if (strlen(a) <= SHOWN && strlen(b) <= SHOWN) fprintf(out, ": %s, %s", *a ? a : "none", *b ? b : "none");
@@ -51,12 +48,7 @@ static void print_unlike(const json_t *unlike, FILE *out)
 static void print_list(const struct comparison *c, const char *list, const char *key, const char *first,
                        const char *next, FILE *out)
 {
-    size_t i;
-    json_t *one;
-    json_array_foreach(json_object_get(c->figures, list), i, one)
-    {
-        fprintf(out, "%s%s", i ? next : first, figure_string(one, key));
-    }
+    EACH (json_object_get(c->figures, list), i, one) fprintf(out, "%s%s", i ? next : first, figure_string(one, key));
 }
 
 /* The words of a verdict, in its colour on a terminal. */
@@ -103,29 +95,21 @@ static void print_memory(const json_t *a, const json_t *b, FILE *out)
     } rows[] = {{"peak      ", "peak_bytes"}, {"live peak ", "live_peak_bytes"}, {"high water", "high_water_bytes"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const double x = figure_number(a, rows[i].key), y = figure_number(b, rows[i].key);
-        char first[UNIT_TEXT], second[UNIT_TEXT];
-        fprintf(out, "%s %s -> %s", rows[i].name, bytes_text(x, first), bytes_text(y, second));
+        fprintf(out, "%s %s -> %s", rows[i].name, BYTES_TEXT(x), BYTES_TEXT(y));
         if (x > 0 && y > 0) fprintf(out, "  x%.3f", y / x);
         fputc('\n', out);
     }
 }
 
-static char *time_text(const json_t *side, const char *key, char text[UNIT_TEXT])
-{
-    return duration_text((uint64_t)figure_number(side, key), text);
-}
-
 /* "1.31 s (1.30 s to 1.35 s)" */
 static void print_step(const json_t *side, FILE *out)
 {
-    char median[UNIT_TEXT], least[UNIT_TEXT], most[UNIT_TEXT];
-    fprintf(out, "%s (%s to %s)", time_text(side, "step_median_ns", median), time_text(side, "step_least_ns", least),
-            time_text(side, "step_most_ns", most));
+    fprintf(out, "%s (%s to %s)", DURATION_TEXT(figure_number(side, "step_median_ns")),
+            DURATION_TEXT(figure_number(side, "step_least_ns")), DURATION_TEXT(figure_number(side, "step_most_ns")));
 }
 
 static void print_time(const struct comparison *c, const json_t *a, const json_t *b, FILE *out)
 {
-    char first[UNIT_TEXT], second[UNIT_TEXT];
     fprintf(out, "time       ");
     if (!isfinite(c->time_ratio)) {
         fprintf(out, "no step after the first in both: no ratio\n");
@@ -137,8 +121,9 @@ static void print_time(const struct comparison *c, const json_t *a, const json_t
     fprintf(out, "  x%.3f median of the steps after the first%s\n", c->time_ratio,
             c->side_by_side ? "" : "; not measured side by side");
     if (isfinite(c->best_case_ratio))
-        fprintf(out, "best case  %s -> %s  x%.3f each op at its least\n", time_text(a, "step_best_case_ns", first),
-                time_text(b, "step_best_case_ns", second), c->best_case_ratio);
+        fprintf(out, "best case  %s -> %s  x%.3f each op at its least\n",
+                DURATION_TEXT(figure_number(a, "step_best_case_ns")),
+                DURATION_TEXT(figure_number(b, "step_best_case_ns")), c->best_case_ratio);
 }
 
 void comparison_print_figures(const struct comparison *c, FILE *out)

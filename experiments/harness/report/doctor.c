@@ -95,15 +95,14 @@ static void check_backends(struct doctor *d)
 
 static void check_files(struct doctor *d, const char *what, const struct dataset *data)
 {
-    char digest[33], size[UNIT_TEXT];
     uint64_t bytes = 0;
     const char *path = data->file[0].path, *slash = strrchr(path, '/');
     for (int i = 0; i < data->files; i++) bytes += data->file[i].bytes;
     check(d, STATE_OK, what,
           region_text(d->region, "%.*s: %d file%s, %s, %lld training and %lld test samples, digest %s",
                       slash ? (int)(slash - path) : 1, slash ? path : ".", data->files, text_plural(data->files),
-                      bytes_text((double)bytes, size), (long long)data->count[SPLIT_TRAIN],
-                      (long long)data->count[SPLIT_TEST], digest_print(data->digest, digest)));
+                      BYTES_TEXT(bytes), (long long)data->count[SPLIT_TRAIN], (long long)data->count[SPLIT_TEST],
+                      DIGEST_TEXT(data->digest)));
 }
 
 /* Those that are read from files; where another stands in, the notice says why. */
@@ -151,23 +150,18 @@ static json_t *system_figures(struct doctor *d)
 int doctor(bool json, FILE *out)
 {
     struct doctor d = {.region = region_create(), .checks = json_array()};
-    json_t *system = system_figures(&d), *row;
-    size_t i;
+    json_auto_t *system = system_figures(&d), *checks = d.checks;
     check_packages(&d);
     check_backends(&d);
     check_data(&d);
     const int code = d.worst > STATE_ABSENT ? ST_MISSING : ST_OK;
     if (json)
-        figures_write(json_pack("{s:b, s:O, s:O}", "fine", code == ST_OK, "system", system, "checks", d.checks), out);
+        figures_write(json_pack("{s:b, s:O, s:O}", "fine", code == ST_OK, "system", system, "checks", checks), out);
     else
         show_group("system", system, out);
-    json_array_foreach(json ? NULL : d.checks, i, row)
-    {
+    EACH (json ? NULL : checks, i, row)
         fprintf(out, "%-18s  %-7s  %s\n", figure_string(row, "what"), figure_string(row, "state"),
                 figure_string(row, "text"));
-    }
-    json_decref(system);
-    json_decref(d.checks);
     region_destroy(d.region);
     return code;
 }

@@ -158,12 +158,9 @@ void figures_csv(const json_t *rows, const char *keys, FILE *out)
 {
     struct region *region = region_create();
     char key[CELL];
-    size_t i;
-    json_t *row;
     for (const char *at = keys; *at; at++) fputc(*at == ' ' ? ',' : *at, out);
     fputc('\n', out);
-    json_array_foreach(rows, i, row)
-    {
+    EACH (rows, i, row) {
         for (const char *at = keys; next_key(&at, key);) {
             write_cell(json_object_get(row, key), region, out);
             fputc(*at ? ',' : '\n', out);

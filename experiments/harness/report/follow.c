@@ -45,23 +45,23 @@ static enum status open_either(const char *path, const char *part, struct result
 }
 
 /* Reading a file first finds whether a process writes it, so the last look sees every step. */
-static enum status follow(const char *path, const char *part, FILE *out)
+static enum status follow(const char *path, const char *part, struct region *region, FILE *out)
 {
     struct progress progress = {.out = NULL};
-    char status[RESULT_STATUS];
+    const char *now = "";
     for (bool ended = false; !ended;) {
         struct result *r;
         TRY(open_either(path, part, &r));
         if (!progress.out) progress = begin(r, out);
         print_new(r, &progress);
         ended = !r->written;
-        result_status(r, status);
+        if (ended) now = region_text(region, "%s", r->now);
         result_close(r);
         if (!ended) usleep(POLL_US);
     }
     progress_end(&progress);
-    fprintf(out, "%s\n", status);
-    return strcmp(status, "completed") == 0 ? ST_OK : fail(ST_FAILED, "%s: %s", path, status);
+    fprintf(out, "%s\n", now);
+    return strcmp(now, "completed") == 0 ? ST_OK : fail(ST_FAILED, "%s: %s", path, now);
 }
 
 enum status follow_file(const char *path, FILE *out)
@@ -70,7 +70,7 @@ enum status follow_file(const char *path, FILE *out)
     struct region *region = region_create();
     const int length = (int)strlen(path) - (text_ends(path, tail) ? (int)strlen(tail) : 0);
     const char *whole = region_text(region, "%.*s", length, path);
-    const enum status status = follow(whole, region_text(region, "%s%s", whole, tail), out);
+    const enum status status = follow(whole, region_text(region, "%s%s", whole, tail), region, out);
     region_destroy(region);
     return status;
 }

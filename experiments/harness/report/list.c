@@ -14,13 +14,6 @@
 #include "report/figures_text.h"
 #include "spec/spec.h"
 
-struct runs {
-    struct region *region;
-    const char *folder;
-    json_t **run; /* rows of a folder's result files */
-    int count;
-};
-
 /* ---- folders ---- */
 
 static bool is_result_name(const char *name)
@@ -49,28 +42,20 @@ static const char **entries(const char *folder, int (*wanted)(const struct diren
     return name;
 }
 
-/* folder "": the one that is listed. */
-static void add_folder(struct runs *r, const char *folder)
+/* Of the folder below root, "": of root itself. */
+static void add_folder(json_t *rows, const char *root, const char *folder, struct region *region)
 {
-    const char **name = entries(region_text(r->region, "%s/%s", r->folder, folder), is_result, r->region);
+    const char **name = entries(region_text(region, "%s/%s", root, folder), is_result, region);
     for (; name && *name; name++) {
-        const char *path = region_text(r->region, "%s/%s%s%s", r->folder, folder, *folder ? "/" : "", *name);
-        json_t *run = json_object(), *row = result_row(path);
+        const char *path = region_text(region, "%s/%s%s%s", root, folder, *folder ? "/" : "", *name);
+        json_auto_t *row = result_row(path);
+        json_t *run = json_object();
         PUT(run, "experiment", folder);
-        PUT(run, "run", region_text(r->region, "%.*s", (int)(strstr(*name, ".h5") - *name), *name));
+        PUT(run, "run", region_text(region, "%.*s", (int)(strstr(*name, ".h5") - *name), *name));
         PUT(run, "file", path);
         json_object_update(run, row);
-        json_decref(row);
-        region_grow(r->region, &r->run, r->count, sizeof *r->run);
-        r->run[r->count++] = run;
+        json_array_append_new(rows, run);
     }
-}
-
-static void find_runs(struct runs *r)
-{
-    const char **below = entries(r->folder, is_folder, r->region);
-    add_folder(r, "");
-    for (; below && *below; below++) add_folder(r, *below);
 }
 
 static int by_creation(const void *left, const void *right)
@@ -89,12 +74,29 @@ static bool completed(const json_t *run, const char *side)
     return result_row_is_whole(run) && !strcmp(figure_string(run, "side"), side);
 }
 
-static void judge(const struct runs *r, json_t *run)
+static void judge(const json_t *rows, json_t *run)
 {
-    const json_t *baseline = completed(run, "variant") ? result_row_baseline(r->run, r->count, run) : NULL;
+    const json_t *baseline = completed(run, "variant") ? result_row_baseline(rows, run) : NULL;
     if (!baseline) return;
     PUT(run, "baseline", figure_string(baseline, "file"));
     PUT(run, "verdict", result_row_verdict(figure_string(baseline, "file"), figure_string(run, "file")));
+}
+
+json_t *list_runs(const char *folder)
+{
+    struct region *region = region_create();
+    const char **below = entries(folder, is_folder, region);
+    json_auto_t *found = json_array();
+    json_t *rows = json_array(), **sorted;
+    add_folder(found, folder, "", region);
+    for (; below && *below; below++) add_folder(found, folder, *below, region);
+    NEW(region, sorted, json_array_size(found));
+    EACH (found, i, one) sorted[i] = one;
+    qsort(sorted, json_array_size(found), sizeof *sorted, by_creation);
+    EACH (found, k, run) judge(found, run);
+    for (size_t i = 0; i < json_array_size(found); i++) json_array_append(rows, sorted[i]);
+    region_destroy(region);
+    return rows;
 }
 
 /* ---- printing runs ---- */
@@ -110,39 +112,23 @@ static void print_text(const json_t *rows, FILE *out)
 {
     static const char keys[] = "experiment run policy batch peak_bytes step_ns outcome overrides created";
     bool folders = false;
-    size_t i;
-    json_t *run;
-    json_array_foreach(rows, i, run)
-    {
+    EACH (rows, i, run) {
         folders |= *figure_string(run, "experiment") != '\0';
         PUT(run, "outcome", outcome(run));
     }
     figures_table(rows, folders ? keys : strchr(keys, ' ') + 1, 0, false, out);
-    json_array_foreach(rows, i, run)
-    {
-        if (figure_string(run, "reason")) fprintf(out, "%s\n", figure_string(run, "reason"));
-    }
+    EACH (rows, k, row)
+        if (figure_string(row, "reason")) fprintf(out, "%s\n", figure_string(row, "reason"));
 }
 
-static void print_csv(const json_t *rows, FILE *out)
+static void print_runs(json_t *rows, enum list_form form, FILE *out)
 {
-    figures_csv(rows,
-                "experiment run file side policy batch steps peak_bytes live_peak_bytes step_ns status verdict "
-                "baseline overrides created reason",
-                out);
-}
-
-static void list_runs(struct runs *r, enum list_form form, FILE *out)
-{
-    json_t *rows = json_array();
-    qsort(r->run, (size_t)r->count, sizeof *r->run, by_creation);
-    for (int i = 0; i < r->count; i++) judge(r, r->run[i]);
-    for (int i = 0; i < r->count; i++) json_array_append_new(rows, r->run[i]);
-    if (form == LIST_CSV) print_csv(rows, out);
+    static const char keys[] = "experiment run file side policy batch steps peak_bytes live_peak_bytes step_ns status "
+                               "verdict baseline overrides created reason";
+    if (form == LIST_CSV) figures_csv(rows, keys, out);
     if (form == LIST_TEXT) print_text(rows, out);
-    for (int i = 0; i < r->count; i++) json_object_del(r->run[i], "match");
+    EACH (rows, i, run) json_object_del(run, "match");
     if (form == LIST_JSON) figures_write(json_incref(rows), out);
-    json_decref(rows);
 }
 
 /* ---- experiments ---- */
@@ -166,12 +152,9 @@ static const char *newest(const char *folder, struct region *region)
 
 static json_t *last_figures(const char *file)
 {
-    json_t *last = json_object(), *row = result_row(file);
-    PUT(last, "file", file);
-    PUT(last, "status", figure_string(row, "status"));
-    PUT(last, "created", figure_string(row, "created"));
-    json_decref(row);
-    return last;
+    json_auto_t *row = result_row(file);
+    return json_pack("{s:s, s:O, s:O}", "file", file, "status", json_object_get(row, "status"), "created",
+                     json_object_get(row, "created"));
 }
 
 static enum status add_experiment(const char *path, json_t *all)
@@ -191,10 +174,7 @@ static enum status add_experiment(const char *path, json_t *all)
 
 static void print_experiments(const json_t *all, FILE *out)
 {
-    size_t i;
-    json_t *one;
-    json_array_foreach(all, i, one)
-    {
+    EACH (all, i, one) {
         const json_t *last = json_object_get(one, "last");
         const char *title = figure_string(one, "title"), *created = figure_string(last, "created");
         fprintf(out, "%-24s %s\n", figure_string(one, "name"), title ? title : "");
@@ -206,7 +186,7 @@ static void print_experiments(const json_t *all, FILE *out)
 
 static enum status list_experiments(const char *folder, const char **name, enum list_form form, FILE *out)
 {
-    json_t *all = json_array();
+    json_auto_t *all = json_array();
     int specs = 0, wrong = 0;
     for (; name[specs]; specs++) {
         char path[4096];
@@ -217,22 +197,21 @@ static enum status list_experiments(const char *folder, const char **name, enum 
         figures_write(json_incref(all), out);
     else
         print_experiments(all, out);
-    json_decref(all);
     return wrong ? fail(ST_SPEC, "%d of %d specs in %s are wrong", wrong, specs, folder) : ST_OK;
 }
 
 enum status list_folder(const char *folder, enum list_form form, FILE *out)
 {
-    struct runs r = {.region = region_create(), .folder = folder};
-    const char **specs = entries(folder, arguments_is_spec, r.region);
+    struct region *region = region_create();
+    const char **specs = entries(folder, arguments_is_spec, region);
     enum status status = specs ? ST_OK : fail(ST_SPEC, "%s: cannot be read: %s", folder, strerror(errno));
-    if (specs && !*specs) find_runs(&r);
-    if (r.count)
-        list_runs(&r, form, out);
+    json_auto_t *runs = specs && !*specs ? list_runs(folder) : NULL;
+    if (json_array_size(runs))
+        print_runs(runs, form, out);
     else if (specs && form == LIST_CSV)
         status = fail(ST_SPEC, "list: --csv is for a folder of results; %s holds no result file", folder);
     else if (specs)
         status = list_experiments(folder, specs, form, out);
-    region_destroy(r.region);
+    region_destroy(region);
     return status;
 }

@@ -2,8 +2,7 @@
 #ifndef REMATCH_REPORT_LIST_H
 #define REMATCH_REPORT_LIST_H
 
-#include <stdio.h>
-
+#include "analysis/figures.h"
 #include "base/status.h"
 
 enum list_form { LIST_TEXT, LIST_CSV, LIST_JSON };
@@ -15,5 +14,8 @@ enum list_form { LIST_TEXT, LIST_CSV, LIST_JSON };
  * reason. ST_SPEC: the folder cannot be read, a spec in it is wrong (reported on stderr; the others are listed), or
  * LIST_CSV without result files. */
 enum status list_folder(const char *folder, enum list_form form, FILE *out);
+
+/* The rows of its runs as LIST_JSON has them, and in "match" what they were matched by; an array. */
+json_t *list_runs(const char *folder);
 
 #endif

@@ -56,35 +56,33 @@ static void print_totals(const struct plan_summary *s, FILE *out)
 
 static void print_peak(const json_t *peak, bool exact, FILE *out)
 {
-    json_t *tensors = json_object_get(peak, "tensors"), *shown = json_array(), *row;
-    size_t i, rest = 0;
+    json_t *tensors = json_object_get(peak, "tensors");
+    json_auto_t *shown = json_array();
+    size_t rest = 0;
     fprintf(out, "\nthe peak is set by op %.0f, %s; live there:\n", figure_number(peak, "number"),
             figure_string(peak, "op"));
-    json_array_foreach(tensors, i, row)
-    {
+    EACH (tensors, i, row) {
         if (i < TENSORS_SHOWN)
             json_array_append(shown, row);
         else
             rest += (size_t)figure_number(row, "bytes");
     }
     if (rest)
-        json_array_append_new(shown, json_pack("{s:o, s:o}", "name", json_sprintf("%zu more", i - TENSORS_SHOWN),
+        json_array_append_new(shown, json_pack("{s:o, s:o}", "name",
+                                               json_sprintf("%zu more", json_array_size(tensors) - TENSORS_SHOWN),
                                                "bytes", figure_unsigned(rest)));
     figures_table(shown, "name bytes category", 2, exact, out);
-    json_decref(shown);
 }
 
 /* Only where costs were measured; and where that was. */
 static void print_prediction(const struct plan_summary *s, FILE *out)
 {
     const struct costs *c = s->job->costs;
-    char all[UNIT_TEXT], nodes[UNIT_TEXT], digest[33];
     if (!c) return;
     const char *where = costs_where(c, s->job->graph->region);
     fprintf(out, "  a step is predicted to take %s, its nodes %s of it\n",
-            duration_text((uint64_t)costs_predict(c, s->job->plan), all),
-            duration_text((uint64_t)s->job->plan->time, nodes));
-    fprintf(out, "  costs of %s (%.16s): %s%s\n", c->path, digest_print(c->digest, digest), where ? where : "",
+            DURATION_TEXT(costs_predict(c, s->job->plan)), DURATION_TEXT(s->job->plan->time));
+    fprintf(out, "  costs of %s (%.16s): %s%s\n", c->path, DIGEST_TEXT(c->digest), where ? where : "",
             costs_here(c, s->job->backend) ? "" : "; not as here: the prediction is theirs");
 }
 
@@ -92,7 +90,7 @@ static void print_time(const struct plan_summary *s, FILE *out)
 {
     const struct job *job = s->job;
     const struct plan *plan = job->plan;
-    char a[UNIT_TEXT], b[UNIT_TEXT], c[UNIT_TEXT], d[UNIT_TEXT], e[UNIT_TEXT];
+    char a[UNIT_TEXT], b[UNIT_TEXT], c[UNIT_TEXT], e[UNIT_TEXT];
     fprintf(out, "\ntime\n  forward %s, backward %s, recompute %s in %d recomputation%s (%d dead and left out)\n",
             number_of(plan, "flops", plan->forward_flops, a), number_of(plan, "flops", plan->backward_flops, b),
             number_of(plan, "flops", plan->recompute_flops, c), plan->recomputations, text_plural(plan->recomputations),
@@ -100,7 +98,7 @@ static void print_time(const struct plan_summary *s, FILE *out)
     duration_text(job->planning_ns, e);
     if (job->backend)
         fprintf(out, "  slowdown %.4f by %s; kernels prepared in %s, planned in %s\n", plan->slowdown,
-                job->costs ? "measured costs" : "flops", duration_text(job->preparing_ns, d), e);
+                job->costs ? "measured costs" : "flops", DURATION_TEXT(job->preparing_ns), e);
     else
         fprintf(out, "  slowdown %.4f, %.15g in all; planned in %s\n", plan->slowdown, plan->time, e);
     print_prediction(s, out);
@@ -164,11 +162,10 @@ static void print_names(const json_t *names, const char *label, FILE *out)
 
 static void print_fit(const struct plan_summary *s, FILE *out)
 {
-    char a[UNIT_TEXT], b[UNIT_TEXT];
     if (!s->job->backend) return;
     fprintf(out, "\n%s this machine: needs %s of the %s that %s leaves\n",
-            plan_summary_fits(s) ? "fits" : "does not fit", bytes_text((double)plan_peak(s->job->plan), a),
-            bytes_text((double)s->machine.bytes, b), s->machine.limit);
+            plan_summary_fits(s) ? "fits" : "does not fit", BYTES_TEXT(plan_peak(s->job->plan)),
+            BYTES_TEXT(s->machine.bytes), s->machine.limit);
 }
 
 void spec_print_head(const struct spec *spec, FILE *out)
@@ -252,16 +249,15 @@ void plan_summary_print(const struct plan_summary *summary, FILE *out)
 
 void plan_print_ops(const struct plan *plan, FILE *out)
 {
-    json_t *ops = figures_of_ops(plan);
+    json_auto_t *ops = figures_of_ops(plan);
     fputc('\n', out);
     figures_table(ops, "number live_bytes op saves sets_peak", 0, !plan->network->backend, out);
-    json_decref(ops);
 }
 
 void plan_summary_print_pair(const struct plan_summary *baseline, const struct plan_summary *variant, FILE *out)
 {
     const struct plan_summary *const sides[] = {baseline, variant};
-    json_t *rows = json_array();
+    json_auto_t *rows = json_array();
     for (int i = 0; i < 2; i++) {
         json_t *row = json_copy(sides[i]->figures);
         PUT(row, "planned", i ? "variant" : "baseline");
@@ -272,7 +268,6 @@ void plan_summary_print_pair(const struct plan_summary *baseline, const struct p
     figures_table(rows,
                   "planned policy static_bytes live_peak_bytes arena_bytes peak_bytes slowdown gap_percent peak_op", 2,
                   false, out);
-    json_decref(rows);
     figures_notes(json_object_get(variant->figures, "notes"), "note: ", out);
     const size_t slow = json_array_size(json_object_get(variant->figures, "slow_nodes"));
     if (slow)

@@ -165,11 +165,10 @@ static enum status find_max_batch(struct answer *a)
 
 static void print_static(const struct answer *a, FILE *out)
 {
-    char fixed[UNIT_TEXT], baseline[UNIT_TEXT];
     fprintf(
         out,
         "peak = arena + %s static; shares are of the live peak of store_all, %s, relus as written, outputs kept\n\n",
-        bytes_text((double)plan_static(a->job->plan), fixed), bytes_text((double)a->baseline, baseline));
+        BYTES_TEXT(plan_static(a->job->plan)), BYTES_TEXT(a->baseline));
 }
 
 static void print_pareto(const struct answer *a, FILE *out)
@@ -199,17 +198,16 @@ static void print_explain(const struct answer *a, FILE *out)
 {
     const struct plan *plan = a->job->plan;
     const struct bounds *bounds = &a->job->bounds;
-    char peak[UNIT_TEXT], fixed[UNIT_TEXT], arena[UNIT_TEXT], live[UNIT_TEXT], floor[UNIT_TEXT], op[128];
+    char op[128];
     fprintf(
         out,
         "policy %s takes %s: %s that no policy changes (parameters, gradients, optimizer and running state, batch), ",
-        a->job->spec->policy->name, bytes_text((double)plan_peak(plan), peak),
-        bytes_text((double)plan_static(plan), fixed));
-    fprintf(out, "and an arena of %s for what is live, at most %s at op %d, %s:\n  %s\n",
-            bytes_text((double)plan->arena_bytes, arena), bytes_text((double)plan->live_peak, live), plan->peak_op,
-            plan_op_text(plan, plan->peak_op, op), plan_peak_text(plan, a->grid.region));
-    fprintf(out, "no schedule has less than %s live, which %s requires alone\n",
-            bytes_text((double)bounds->memory, floor), a->job->graph->node[bounds->memory_node].name);
+        a->job->spec->policy->name, BYTES_TEXT(plan_peak(plan)), BYTES_TEXT(plan_static(plan)));
+    fprintf(out, "and an arena of %s for what is live, at most %s at op %d, %s:\n  %s\n", BYTES_TEXT(plan->arena_bytes),
+            BYTES_TEXT(plan->live_peak), plan->peak_op, plan_op_text(plan, plan->peak_op, op),
+            plan_peak_text(plan, a->grid.region));
+    fprintf(out, "no schedule has less than %s live, which %s requires alone\n", BYTES_TEXT(bounds->memory),
+            a->job->graph->node[bounds->memory_node].name);
     fprintf(out, "\nof each policy the plan of least memory, and the fastest within this peak;\n"
                  "* no plan of any policy is better in peak or time and as good in the other\n\n");
 }

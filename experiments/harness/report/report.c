@@ -23,7 +23,7 @@ struct report {
     const struct report_request *request;
     struct region *region;
     struct result **result;
-    json_t **row; /* result_row() of each */
+    json_t *rows; /* result_row() of each */
     json_t *tree, *runs, *plans, *pairs, *notes;
     size_t plan_bytes;
     int most_nodes;
@@ -34,22 +34,14 @@ struct report {
 /* The number of an equal plan among plans; -1: the page would be too large. */
 static int add_plan(struct report *r, json_t *plan)
 {
-    size_t i;
-    json_t *known;
-    json_array_foreach(r->plans, i, known)
-    {
-        if (!json_equal(known, plan)) continue;
-        json_decref(plan);
-        return (int)i;
-    }
-    const size_t bytes = json_dumpb(plan, NULL, 0, JSON_COMPACT);
-    if (i >= 2 && r->plan_bytes + bytes > PLAN_BYTES) {
-        json_decref(plan);
-        return -1;
-    }
+    json_auto_t *own = plan;
+    EACH (r->plans, i, known)
+        if (json_equal(known, own)) return (int)i;
+    const size_t bytes = json_dumpb(own, NULL, 0, JSON_COMPACT), count = json_array_size(r->plans);
+    if (count >= 2 && r->plan_bytes + bytes > PLAN_BYTES) return -1;
     r->plan_bytes += bytes;
-    json_array_append_new(r->plans, plan);
-    return (int)i;
+    json_array_append(r->plans, own);
+    return (int)count;
 }
 
 /* Least times of the ops; empty: none were measured. */
@@ -67,13 +59,10 @@ static enum status add_run(struct report *r, int number)
 {
     const char *path = r->request->file[number];
     json_t *run, *plan, *groups, *row = result_row(path);
-    r->row[number] = row;
-    if (figure_string(row,
-                      "reason")) { /* the same error as of any other command, where that does not end the program */
-        TRY(result_open(path, &r->result[number]));
-        return fail(ST_FAILED, "%s", figure_string(row, "reason"));
-    }
-    TRY(result_open(path, &r->result[number]));
+    json_array_append_new(r->rows, row);
+    TRY(result_open(path,
+                    &r->result[number])); /* of an unreadable file the error of any command, or the program ends */
+    if (figure_string(row, "reason")) return fail(ST_FAILED, "%s", figure_string(row, "reason"));
     struct result *result = r->result[number];
     TRY(report_plan(result, &plan));
     const int nodes = (int)json_array_size(json_object_get(plan, "nodes")), index = add_plan(r, plan);
@@ -166,7 +155,7 @@ static void find_pairs(struct report *r)
     const int files = r->request->files;
     for (int i = 0; i < files; i++) {
         if (strcmp(r->result[i]->variant, "variant") != 0) continue;
-        const json_t *baseline = result_row_baseline(r->row, files, r->row[i]);
+        const json_t *baseline = result_row_baseline(r->rows, json_array_get(r->rows, (size_t)i));
         if (baseline) add_pair(r, (int)figure_number(baseline, "number"), i);
     }
     if (files == 2 && !json_array_size(r->pairs)) add_pair(r, 0, 1);
@@ -176,17 +165,11 @@ static void add_losses(struct report *r)
 {
     const size_t pairs = json_array_size(r->pairs), share = LOSSES / (pairs ? pairs : (size_t)r->request->files);
     const size_t most = share > LOSSES_MOST ? LOSSES_MOST : share < LOSSES_LEAST ? LOSSES_LEAST : share;
-    size_t i;
-    json_t *one;
-    json_array_foreach(r->pairs, i, one)
-    {
-        const int a = (int)figure_number(one, "a"), b = (int)figure_number(one, "b");
-        PUT(one, "losses", loss_figures(r, r->result[a], r->result[b], most));
+    EACH (r->pairs, i, pair) {
+        const int a = (int)figure_number(pair, "a"), b = (int)figure_number(pair, "b");
+        PUT(pair, "losses", loss_figures(r, r->result[a], r->result[b], most));
     }
-    json_array_foreach(r->runs, i, one)
-    {
-        if (!pairs) PUT(one, "losses", loss_figures(r, r->result[i], NULL, most));
-    }
+    EACH (pairs ? NULL : r->runs, k, run) PUT(run, "losses", loss_figures(r, r->result[k], NULL, most));
 }
 
 /* ---- the whole ---- */
@@ -218,13 +201,11 @@ static double live_peak_of(const struct report *r, int run)
 /* The points that the run's spec quotes, at their shares of the live peak of its baseline; without one, none. */
 static json_t *published_points(const struct report *r, int run)
 {
-    json_t *points = json_array(), *quoted = report_list(r->result[run], "published"), *pair, *point;
-    size_t i, k;
-    json_array_foreach(r->pairs, i, pair)
-    {
+    json_t *points = json_array();
+    json_auto_t *quoted = report_list(r->result[run], "published");
+    EACH (r->pairs, i, pair) {
         if (run != (int)figure_number(pair, "b")) continue;
-        json_array_foreach(quoted, k, point)
-        {
+        EACH (quoted, k, point) {
             const char *memory = figure_string(point, "memory"), *slowdown = figure_string(point, "slowdown");
             if (!memory || !slowdown || !figure_string(point, "label")) continue; /* no spec has such a point */
             PUT(point, "live_peak_bytes", strtod(memory, NULL) * live_peak_of(r, (int)figure_number(pair, "a")));
@@ -232,7 +213,6 @@ static json_t *published_points(const struct report *r, int run)
             json_array_append(points, point);
         }
     }
-    json_decref(quoted);
     return points;
 }
 
@@ -274,7 +254,7 @@ struct output {
 
 enum status report_make(const struct report_request *request, FILE *out)
 {
-    struct report r = {.request = request, .region = region_create(), .tree = json_object()};
+    struct report r = {.request = request, .region = region_create(), .rows = json_array(), .tree = json_object()};
     const struct output output[] = {{"page", request->page, report_check_page, report_write_page},
                                     {"figures", request->figures, report_check_figures, report_write_figures},
                                     {"trace", request->trace, report_check_trace, report_write_trace}};
@@ -283,7 +263,6 @@ enum status report_make(const struct report_request *request, FILE *out)
     signal(SIGXFSZ, SIG_IGN); /* a file-size limit, or the end of gnuplot, becomes an error of writing */
     signal(SIGPIPE, SIG_IGN);
     NEW(r.region, r.result, (size_t)request->files);
-    NEW(r.region, r.row, (size_t)request->files);
     PUT(r.tree, "schema", "rematch-report 1");
     PUT(r.tree, "runs", r.runs = json_array());
     PUT(r.tree, "plans", r.plans = json_array());
@@ -297,10 +276,8 @@ enum status report_make(const struct report_request *request, FILE *out)
         status = output[i].write(r.tree, output[i].where);
         if (status == ST_OK) fprintf(out, "%-9s %s\n", output[i].what, output[i].where);
     }
-    for (int i = 0; i < request->files; i++) {
-        json_decref(r.row[i]);
-        result_close(r.result[i]);
-    }
+    for (int i = 0; i < request->files; i++) result_close(r.result[i]);
+    json_decref(r.rows);
     json_decref(r.tree);
     region_destroy(r.region);
     return status;

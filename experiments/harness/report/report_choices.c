@@ -172,24 +172,16 @@ static bool determines(const json_t *a, const json_t *b)
 
 static void add_axis(json_t *axes, const char *key, const json_t *settings)
 {
-    json_t *values = json_array(), *one, *known;
-    size_t i;
+    json_auto_t *values = json_array();
     bool same = true;
-    json_array_foreach(settings, i, one)
-    {
+    EACH (settings, i, one) {
         json_t *value = json_object_get(one, key);
         json_array_append_new(values, value ? json_incref(value) : json_null());
         same = same && json_equal(json_array_get(values, i), json_array_get(values, 0));
     }
-    json_array_foreach(axes, i, known)
-    {
-        same =
-            same || !strcmp(figure_string(known, "key"), key) || determines(json_object_get(known, "values"), values);
-    }
-    if (same)
-        json_decref(values);
-    else
-        json_array_append_new(axes, json_pack("{s:s, s:o}", "key", key, "values", values));
+    EACH (axes, k, known)
+        same |= !strcmp(figure_string(known, "key"), key) || determines(json_object_get(known, "values"), values);
+    if (!same) json_array_append_new(axes, json_pack("{s:s, s:O}", "key", key, "values", values));
 }
 
 /* "8", "40%" and "6GB", of bytes in MiB; NaN: it is no number. */
@@ -208,15 +200,13 @@ static double number_of(const char *text, struct region *region)
  * places if one has no number. */
 static void add_curves(json_t *axes, json_t *axis, struct region *region)
 {
-    json_t *curves = json_array(), *numbers = json_array(), *value, *other;
+    json_t *curves = json_array();
+    json_auto_t *numbers = json_array();
     bool numeric = true;
-    size_t run, i;
-    json_array_foreach(json_object_get(axis, "values"), run, value)
-    {
+    EACH (json_object_get(axis, "values"), run, value) {
         const char *curve = "";
         const double number = number_of(json_string_value(value), region);
-        json_array_foreach(axes, i, other)
-        {
+        EACH (axes, i, other) {
             const char *text = json_string_value(json_array_get(json_object_get(other, "values"), run));
             if (other == axis) continue;
             curve = region_text(region, "%s%s%s=%s", curve, *curve ? " " : "", figure_string(other, "key"),
@@ -227,24 +217,19 @@ static void add_curves(json_t *axes, json_t *axis, struct region *region)
         numeric = numeric && !isnan(number);
     }
     PUT(axis, "curves", curves);
-    if (numeric)
-        PUT(axis, "numbers", numbers);
-    else
-        json_decref(numbers);
+    if (numeric) json_object_set(axis, "numbers", numbers);
 }
 
 json_t *report_axes(struct result *const *result, int results)
 {
-    json_t *axes = json_array(), *settings = json_array(), *one;
-    size_t i;
+    json_t *axes = json_array(), *value;
+    json_auto_t *settings = json_array();
+    const char *key;
     for (int k = 0; k < results; k++) json_array_append_new(settings, settings_of(result[k]));
-    json_array_foreach(settings, i, one)
-    {
-        const char *key;
-        json_t *value;
-        json_object_foreach(one, key, value) { add_axis(axes, key, settings); }
-    }
-    json_array_foreach(axes, i, one) { add_curves(axes, one, result[0]->region); }
-    json_decref(settings);
+    EACH (settings, i, one) json_object_foreach(one, key, value)
+        {
+            add_axis(axes, key, settings);
+        }
+    EACH (axes, k, axis) add_curves(axes, axis, result[0]->region);
     return axes;
 }

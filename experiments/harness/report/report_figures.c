@@ -61,17 +61,14 @@ static void write_rows(struct drawing *d, const char *block, const json_t *rows,
 /* Sets names to the texts that the rows have of key, each once. */
 static void write_names(struct drawing *d, const json_t *rows, const char *key)
 {
-    json_t *seen = json_object(), *row;
+    json_auto_t *seen = json_object();
     const char *names = "";
-    size_t i;
-    json_array_foreach(rows, i, row)
-    {
+    EACH (rows, i, row) {
         const char *name = figure_string(row, key);
         if (!get(seen, name)) names = region_text(d->region, "%s \"%s\"", names, name);
         json_object_set_new(seen, name, json_true());
     }
     fprintf(d->gnuplot, "names = %s\n", quoted(names, d->region));
-    json_decref(seen);
 }
 
 static void send_section(struct drawing *d, const char *name)
@@ -134,13 +131,12 @@ static enum status draw_memory(struct drawing *d, const char *name, const int *r
         const double peak = figure_number(figures, "live_peak_bytes");
         if (json_array_size(get(plan, "categories")) > categories)
             categories = json_array_size(get(plan, "categories"));
-        char bytes[UNIT_TEXT];
         write_live(d, get(plan, "ops"));
         ops = own > ops ? own : ops;
         most = fmax(most, peak);
         hashes = region_text(d->region, "%s %.16s", hashes, figure_string(plan, "hash"));
         titles = region_text(d->region, "%s \"%s: peak %s, slowdown %.3f\"", titles, figure_string(figures, "policy"),
-                             bytes_text(peak, bytes), figure_number(figures, "slowdown"));
+                             BYTES_TEXT(peak), figure_number(figures, "slowdown"));
         count++;
     }
     fprintf(d->gnuplot, "END\nruns = %d\nops = %zu\ncategories = %zu\nmost = %.9g\nhashes = %s\ntitles = %s\n", count,
@@ -151,12 +147,7 @@ static enum status draw_memory(struct drawing *d, const char *name, const int *r
 static enum status draw_choices(struct drawing *d, const json_t *choices)
 {
     double most = figure_number(choices, "slowdown_shown");
-    size_t i;
-    json_t *point;
-    json_array_foreach(get(d->tree, "published"), i, point)
-    {
-        most = fmax(most, 1.02 * figure_number(point, "slowdown"));
-    }
+    EACH (get(d->tree, "published"), i, point) most = fmax(most, 1.02 * figure_number(point, "slowdown"));
     write_rows(d, "bound", get(choices, "bound"), "live_peak_bytes slowdown");
     write_rows(d, "plans", get(choices, "plans"), "policy live_peak_bytes slowdown");
     write_rows(d, "published", get(d->tree, "published"), "label live_peak_bytes slowdown");
@@ -167,31 +158,27 @@ static enum status draw_choices(struct drawing *d, const json_t *choices)
 
 static enum status draw_losses(struct drawing *d, json_t *pair, const char *name)
 {
-    json_t *rows = figures_rows(get(pair, "losses"));
+    json_auto_t *rows = figures_rows(get(pair, "losses"));
     const char *a = "a", *b = "b";
     const bool any = json_array_size(rows) > 0;
     json_unpack(pair, "{s:[s, s]}", "names", &a, &b);
     write_rows(d, "losses", rows, "step a b difference");
     fprintf(d->gnuplot, "names = '%s %s'\nmost = %.9g\n", a, b,
             figure_number(get(pair, "losses"), "largest_difference"));
-    json_decref(rows);
     return any ? draw(d, "pair", name) : ST_OK;
 }
 
 /* Of an axis whose values are numbers. */
 static enum status draw_axis(struct drawing *d, const json_t *axis, const char *name)
 {
-    json_t *rows = figures_rows(axis), *row;
-    size_t i;
-    json_array_foreach(rows, i, row)
-    {
+    json_auto_t *rows = figures_rows(axis);
+    EACH (rows, i, row) {
         const size_t run = (size_t)json_integer_value(json_array_get(get(get(d->tree, "sweep"), "runs"), i));
         json_object_update_missing(row, (json_t *)get(run_at(d, run), "/plan"));
     }
     write_rows(d, "curves", rows, "curves numbers live_peak_bytes slowdown");
     write_names(d, rows, "curves");
     fprintf(d->gnuplot, "names_of_axis = %s\n", quoted(figure_string(axis, "key"), d->region));
-    json_decref(rows);
     return json_is_array(get(axis, "numbers")) ? draw(d, "sweep", name) : ST_OK;
 }
 
@@ -202,23 +189,18 @@ static enum status draw_all(struct drawing *d)
     const json_t *pairs = get(d->tree, "pairs"), *choices = get(d->tree, "choices"), *runs = get(d->tree, "runs");
     const bool many = json_array_size(pairs) > 1;
     double peak = 0;
-    size_t i;
-    json_t *one;
-    json_array_foreach(runs, i, one) { peak = fmax(peak, figure_number(get(one, "/plan"), "live_peak_bytes")); }
+    EACH (runs, r, run) peak = fmax(peak, figure_number(get(run, "/plan"), "live_peak_bytes"));
     fprintf(d->gnuplot, "largest = %.9g\n", peak);
-    json_array_foreach(pairs, i, one)
-    {
+    EACH (pairs, i, pair) {
         const char *end = many ? region_text(d->region, "-%zu", i + 1) : "";
-        const int run[] = {(int)figure_number(one, "a"), (int)figure_number(one, "b")};
-        TRY(draw_memory(d, region_text(d->region, "memory%s", end), run, 2));
-        TRY(draw_losses(d, one, region_text(d->region, "losses%s", end)));
+        const int sides[] = {(int)figure_number(pair, "a"), (int)figure_number(pair, "b")};
+        TRY(draw_memory(d, region_text(d->region, "memory%s", end), sides, 2));
+        TRY(draw_losses(d, pair, region_text(d->region, "losses%s", end)));
     }
     if (!json_array_size(pairs)) TRY(draw_memory(d, "memory", (int[]){0}, 1));
     if (json_is_object(choices)) TRY(draw_choices(d, choices));
-    json_array_foreach(get(get(d->tree, "sweep"), "axes"), i, one)
-    {
-        TRY(draw_axis(d, one, region_text(d->region, "sweep-%zu", i + 1)));
-    }
+    EACH (get(get(d->tree, "sweep"), "axes"), k, axis)
+        TRY(draw_axis(d, axis, region_text(d->region, "sweep-%zu", k + 1)));
     return ST_OK;
 }
 

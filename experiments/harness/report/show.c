@@ -167,10 +167,9 @@ static enum status add_pieces(json_t *all, struct result *r)
 
 json_t *show_groups(struct result *r)
 {
-    char status[RESULT_STATUS];
     json_t *all = json_object();
     PUT(all, "path", r->h5.path);
-    PUT(all, "now", result_status(r, status));
+    PUT(all, "now", r->now);
     for (const struct shown_group *group = groups; group->path; group++) add_group(all, r, group);
     return all;
 }
@@ -253,12 +252,10 @@ static void print_pieces(json_t *pieces, FILE *out)
 /* The first steps and the last ones. */
 static void print_steps(const json_t *steps, FILE *out)
 {
-    json_t *rows = figures_rows(steps), *shown = json_array(), *row;
+    json_auto_t *rows = figures_rows(steps), *shown = json_array();
     const size_t count = json_array_size(rows);
-    size_t i;
     fprintf(out, "/steps: %zu committed\n", count);
-    json_array_foreach(rows, i, row)
-    {
+    EACH (rows, i, row) {
         json_object_set(row, "live_peak_bytes", json_object_get(row, "live_peak"));
         if (count > ROWS_SHOWN && i == ROWS_SHOWN / 2)
             json_array_append_new(shown, json_pack("{s:s}", "step", "..."));
@@ -266,22 +263,17 @@ static void print_steps(const json_t *steps, FILE *out)
             json_array_append(shown, row);
     }
     figures_table(shown, "step loss total_ns live_peak_bytes lr", 2, false, out);
-    json_decref(shown);
-    json_decref(rows);
 }
 
 static void print_evaluations(const json_t *eval, FILE *out)
 {
-    json_t *rows = figures_rows(eval), *row;
-    size_t i;
-    json_array_foreach(rows, i, row)
-    {
+    json_auto_t *rows = figures_rows(eval);
+    EACH (rows, i, row) {
         json_object_set(row, "steps", json_object_get(row, "step"));
         PUT(row, "accuracy_percent", 100 * figure_number(row, "accuracy"));
     }
     if (json_array_size(rows)) fprintf(out, "/eval\n");
     if (json_array_size(rows)) figures_table(rows, "steps loss accuracy_percent", 2, false, out);
-    json_decref(rows);
 }
 
 static void print_all(const json_t *all, bool provenance, FILE *out)

@@ -29,11 +29,10 @@ static bool is_digest(const struct field *c) { return c->number == NUMBER_U64 &&
 static json_t *cell_of(const struct field *c, const char *at)
 {
     struct digest digest;
-    char text[33];
     if (c->number == NUMBER_TEXT) return json_string(*(const char *const *)(const void *)at);
     if (!is_digest(c)) return show_number(c->number, at);
     memcpy(&digest, at, sizeof digest);
-    return json_string(digest_print(digest, text));
+    return json_string(DIGEST_TEXT(digest));
 }
 
 /* Of a pair that is no digest, two columns. */

@@ -15,15 +15,13 @@ void verify_print_plan(const struct verification *v, FILE *out)
 {
     const struct plan_data *a = &v->data;
     const struct result *r = v->result;
-    char live[UNIT_TEXT], arena[UNIT_TEXT], name[128], status[RESULT_STATUS];
-    if (strcmp(r->status, "completed") != 0 && strcmp(r->variant, "plan") != 0)
-        fprintf(out, "run       %s\n", result_status(r, status));
+    char name[128];
+    if (strcmp(r->status, "completed") != 0 && strcmp(r->variant, "plan") != 0) fprintf(out, "run       %s\n", r->now);
     if (v->wrong)
         fprintf(out, "plan      WRONG: %s\n", v->wrong);
     else
         fprintf(out, "plan      right: %d ops, %d buffers, live peak %s, arena %s, hash %s\n", a->ops, a->buffers,
-                bytes_text((double)a->count[COUNT_LIVE_PEAK], live), bytes_text((double)a->count[COUNT_ARENA], arena),
-                a->hash);
+                BYTES_TEXT(a->count[COUNT_LIVE_PEAK]), BYTES_TEXT(a->count[COUNT_ARENA]), a->hash);
     if (v->moved >= 0)
         fprintf(out, "          the hash is that of buffer %d (%s) at %zu, where placement puts it; it is at %zu\n",
                 v->moved, buffer_name(v, name), v->placed, a->buffer[v->moved].offset);
@@ -157,16 +155,13 @@ static json_t *step_figures(const struct verification *v)
                      changed);
 }
 
-void verify_json(const struct verification *v, int code, FILE *out)
+json_t *verify_figures(const struct verification *v, int code)
 {
-    char status[RESULT_STATUS];
     json_t *plan =
         json_pack("{s:b, s:o*, s:o, s:i, s:i, s:o}", "right", !v->wrong, "wrong", FIGURE(v->wrong), "moved",
                   moved_figures(v), "ops", v->data.ops, "buffers", v->data.buffers, "claims", claim_figures(&v->data));
     json_t *bounds = json_pack("{s:b, s:o*, s:o*}", "judged", !v->wrong && !v->bounds_unjudged, "wrong",
                                FIGURE(v->wrong_bound), "why_not", FIGURE(v->bounds_unjudged));
-    figures_write(json_pack("{s:o*, s:s, s:b, s:o, s:o, s:o, s:o}", "file", FIGURE(v->path), "status",
-                            result_status(v->result, status), "right", code == 0, "plan", plan, "bounds", bounds,
-                            "record", record_figures(v), "steps", step_figures(v)),
-                  out);
+    return json_pack("{s:o*, s:s, s:b, s:o, s:o, s:o, s:o}", "file", FIGURE(v->path), "status", v->result->now, "right",
+                     code == 0, "plan", plan, "bounds", bounds, "record", record_figures(v), "steps", step_figures(v));
 }

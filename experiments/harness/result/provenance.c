@@ -46,7 +46,7 @@ static void write_git(struct h5 *h5)
     static const char diff[] = "git -C \"$REMATCH_FOLDER\" diff HEAD 2>/dev/null",
                       head[] = "git -C \"$REMATCH_FOLDER\" rev-parse HEAD 2>/dev/null";
     const char *const group = "/provenance/git";
-    char digest[33], *text = allocate(DIFF_MAX + 1, 1);
+    char *text = allocate(DIFF_MAX + 1, 1);
     const uint8_t dirty = *BUILD_DIRTY != 0;
     h5_group(h5, group);
     h5_attribute_text(h5, group, "commit", BUILD_COMMIT);
@@ -57,7 +57,7 @@ static void write_git(struct h5 *h5)
     h5_attribute_text(h5, group, "tree_commit", length > 0 ? text : "unknown");
     length = length > 0 ? git(diff, text) : -1;
     h5_attribute_text(h5, group, "tree_diff_xxh3",
-                      length < 0 ? "unknown" : digest_print(digest_bytes(text, (size_t)length), digest));
+                      length < 0 ? "unknown" : DIGEST_TEXT(digest_bytes(text, (size_t)length)));
     h5_text(h5, "/provenance/git/diff", length > 0 ? text : "");
     free(text);
 }
@@ -128,12 +128,11 @@ static void write_data(struct h5 *h5, const struct dataset *dataset)
         {0}};
     size_t files = (size_t)dataset->files;
     const uint8_t synthetic = dataset->synthetic;
-    char digest[33];
     const char **texts = allocate(files, sizeof *texts);
     table_write(h5, group, "file", columns, files, dataset->file, sizeof *dataset->file);
     h5_attribute_text(h5, group, "name", dataset->kind->name);
     h5_attribute(h5, group, "synthetic", NUMBER_U8, &synthetic);
-    h5_attribute_text(h5, group, "digest_xxh3", digest_print(dataset->digest, digest));
+    h5_attribute_text(h5, group, "digest_xxh3", DIGEST_TEXT(dataset->digest));
     h5_attribute_u64(h5, group, "training_samples", (uint64_t)dataset->count[SPLIT_TRAIN]);
     h5_attribute_u64(h5, group, "test_samples", (uint64_t)dataset->count[SPLIT_TEST]);
     h5_attribute_u64(h5, group, "tokens", (uint64_t)dataset->tokens);

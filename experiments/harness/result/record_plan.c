@@ -222,11 +222,10 @@ void record_plan_names(const struct plan_data *data, struct region *region, stru
 static void write_costs(struct h5 *h5, const struct job *job)
 {
     const struct costs *costs = job->costs;
-    char digest[33];
     h5_attribute_text(h5, "/plan", "costs", costs_names[job->spec->costs]);
     if (!costs) return;
     h5_attribute_text(h5, "/plan", "costs_file", costs->path);
-    h5_attribute_text(h5, "/plan", "costs_digest_xxh3", digest_print(costs->digest, digest));
+    h5_attribute_text(h5, "/plan", "costs_digest_xxh3", DIGEST_TEXT(costs->digest));
     h5_attribute_f64(h5, "/plan", "predicted_step_ns", costs_predict(costs, job->plan));
     h5_text(h5, "/plan/costs", costs->text);
 }

@@ -38,7 +38,7 @@ static void write_pieces(struct h5 *h5, struct result *past, uint32_t state)
     struct region *region = region_create();
     struct record_piece *piece;
     struct utsname system = {0};
-    char created[RECORD_TIME], cpu[256], status[RESULT_STATUS];
+    char created[RECORD_TIME], cpu[256];
     const char *invocation = getenv("REMATCH_INVOCATION");
     size_t count = 0;
     uname(&system);
@@ -46,7 +46,7 @@ static void write_pieces(struct h5 *h5, struct result *past, uint32_t state)
         piece = record_pieces_read(&past->h5, region, &count);
     else
         NEW(region, piece, 1);
-    if (count) piece[count - 1].ended = result_status(past, status);
+    if (count) piece[count - 1].ended = past->now;
     piece[count++] = (struct record_piece){.step = past ? (uint32_t)past->steps : 0,
                                            .state = state,
                                            .created = record_time(created),

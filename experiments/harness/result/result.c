@@ -211,6 +211,8 @@ enum status result_open(const char *path, struct result **result)
         result_close(r);
         return status;
     }
+    const bool died = strcmp(r->status, "running") == 0 && !r->written;
+    r->now = died ? region_text(region, "died after %zu steps", r->steps) : r->status;
     *result = r;
     return ST_OK;
 }
@@ -263,16 +265,6 @@ struct digest *result_digests(struct result *result, enum digests which, uint32_
         return result->h5.broken ? NULL : found;
     }
     return NULL;
-}
-
-char *result_status(const struct result *result, char text[RESULT_STATUS])
-{
-    const bool died = strcmp(result->status, "running") == 0 && !result->written;
-    if (died)
-        snprintf(text, RESULT_STATUS, "died after %zu steps", result->steps);
-    else
-        snprintf(text, RESULT_STATUS, "%.*s", text_shown(result->status, RESULT_STATUS - 1), result->status);
-    return text;
 }
 
 uint64_t result_steps_asked(struct result *result, const struct yaml_tree *resolved)

@@ -15,6 +15,7 @@ struct result {
     const char *not_finite; /* what ended the run by not being finite, in step not_finite_step; else "" */
     uint64_t not_finite_step;
     bool whole, written; /* it is a .h5; a process is writing it now */
+    const char *now;     /* the status, or "died after 3 steps" where no process writes a file that is running */
 
     /* Bytes, as planned; live_peak: of the steps, counted in dynamic memory; high_water: measured, 0 before the end. */
     uint64_t peak_bytes, live_peak, high_water;
@@ -64,9 +65,5 @@ const struct result_tensors *result_tensors(const struct result *result, enum di
 /* The number of steps of a completed run by its resolved spec; 0: unknown. */
 struct yaml_tree;
 uint64_t result_steps_asked(struct result *result, const struct yaml_tree *resolved);
-
-/* "completed", "running", "died after 3 steps" (no process writes the file), "failed: ..."; returns text. */
-enum { RESULT_STATUS = 2064 };
-char *result_status(const struct result *result, char text[RESULT_STATUS]);
 
 #endif

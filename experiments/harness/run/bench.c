@@ -44,11 +44,9 @@ static void add_rows(struct bench *b, const struct network *network, int *nodes,
 static enum status check_memory(const struct network *network, size_t bytes)
 {
     const struct machine_memory left = memory_left(network->backend);
-    char need[UNIT_TEXT], have[UNIT_TEXT];
     if (bytes <= left.bytes) return ST_OK;
     return fail(ST_FAILED, "memory: measuring needs %s for batch %lld, of the %s that %s leaves; nothing was run",
-                bytes_text((double)bytes, need), (long long)network->graph->batch, bytes_text((double)left.bytes, have),
-                left.limit);
+                BYTES_TEXT(bytes), (long long)network->graph->batch, BYTES_TEXT(left.bytes), left.limit);
 }
 
 static int64_t whole(double ns) { return (int64_t)(ns + 0.5); }
@@ -77,9 +75,7 @@ static enum status time_nodes(struct bench *b, const struct network *network)
                                   whole(times[i].backward[PART_INDEX_PARAMS]),
                                   whole(times[i].backward[PART_INDEX_INPUT])};
     }
-    char took[UNIT_TEXT];
-    fprintf(stderr, "%d kinds of nodes, %d rounds, in %s\n", count, rounds,
-            duration_text(clock_now_ns() - start, took));
+    fprintf(stderr, "%d kinds of nodes, %d rounds, in %s\n", count, rounds, DURATION_TEXT(clock_now_ns() - start));
     if (!b->costs.rounds || rounds < b->costs.rounds) b->costs.rounds = rounds;
     return ST_OK;
 }

@@ -158,9 +158,7 @@ enum status child_run(const struct child *child, struct run_report *report, int 
 /* A file may be edited during an earlier run. */
 static enum status check_planned(const struct spec *spec, const char *planned)
 {
-    char now[33];
-    if (!*planned || !strcmp(digest_print(digest_bytes(spec->resolved, strlen(spec->resolved)), now), planned))
-        return ST_OK;
+    if (!*planned || !strcmp(DIGEST_TEXT(digest_bytes(spec->resolved, strlen(spec->resolved))), planned)) return ST_OK;
     return fail(ST_SPEC, "%s: it, or its model file, has changed since it was planned", spec->path);
 }
 

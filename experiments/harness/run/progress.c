@@ -44,14 +44,13 @@ static void describe(const struct progress *progress, const struct step_record *
                      char item[ITEMS][ITEM_TEXT])
 {
     const bool last = progress->done == progress->steps;
-    char number[UNIT_TEXT];
     memset(item, 0, ITEMS * sizeof *item);
     if (!bar) snprintf(item[ITEM_STEP], ITEM_TEXT, "step %u", step->step);
     snprintf(item[ITEM_DONE], ITEM_TEXT, "%lld/%lld", (long long)progress->done, (long long)progress->steps);
     snprintf(item[ITEM_LOSS], ITEM_TEXT, "loss %.*g", bar ? 7 : 9, (double)step->result.loss);
-    snprintf(item[ITEM_TIME], ITEM_TEXT, "%s%s", duration_text(step->total_ns, number), bar ? "/step" : "");
-    snprintf(item[ITEM_LIVE], ITEM_TEXT, "live peak %s", bytes_text((double)step->live_peak, number));
-    if (!last) snprintf(item[ITEM_LEFT], ITEM_TEXT, "%s left", duration_text(time_left(progress), number));
+    snprintf(item[ITEM_TIME], ITEM_TEXT, "%s%s", DURATION_TEXT(step->total_ns), bar ? "/step" : "");
+    snprintf(item[ITEM_LIVE], ITEM_TEXT, "live peak %s", BYTES_TEXT(step->live_peak));
+    if (!last) snprintf(item[ITEM_LEFT], ITEM_TEXT, "%s left", DURATION_TEXT(time_left(progress)));
 }
 
 static int width_of(char item[ITEMS][ITEM_TEXT])
