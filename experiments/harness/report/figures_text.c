@@ -78,7 +78,7 @@ char *figures_number(const char *key, double number, bool exact, char text[UNIT_
     const bool bytes = ends(key, "bytes"), flops = ends(key, "flops");
     if (bytes && !exact) return bytes_text(number, text);
     if (flops && !exact) return flops_text(number, text);
-    if (ends(key, "_ns")) return duration_text((uint64_t)number, text);
+    if (ends(key, "_ns")) return duration_text(number > 0 ? (uint64_t)number : 0, text);
     const char *format = ends(key, "change_percent") ? "%+.1f %%"
                          : ends(key, "percent")      ? "%.1f %%"
                          : ends(key, "slowdown")     ? "%.4f"

@@ -114,55 +114,18 @@ static void add_group(json_t *all, struct result *r, const struct shown_group *g
     PUT(all, group->path, object);
 }
 
-json_t *show_number(enum number number, const void *at)
-{
-    float single;
-    double real;
-    int32_t signed_whole;
-    uint64_t whole = 0; /* the host is little-endian, as the file is */
-    if (number == NUMBER_F32) return memcpy(&single, at, sizeof single), figure_real((double)single);
-    if (number == NUMBER_F64) return memcpy(&real, at, sizeof real), figure_real(real);
-    if (number == NUMBER_I32) return memcpy(&signed_whole, at, sizeof signed_whole), json_integer(signed_whole);
-    memcpy(&whole, at, h5_number_bytes(number));
-    return json_integer((json_int_t)whole);
-}
-
 /* The first rows of a table as an array a column. Digests, which are pairs, are left out: compare compares them. */
-static enum status add_table(json_t *all, struct result *r, const char *name, const struct field *columns,
+static enum status add_table(json_t *table, struct result *r, const char *group, const struct field *columns,
                              uint64_t rows)
 {
-    json_t *table = json_object();
-    PUT(all, name, table);
-    for (const struct field *c = columns; c->name; c++) {
-        char path[64], *numbers;
-        snprintf(path, sizeof path, "/%s/%s", name, c->name);
-        if (c->width > 1 || !h5_exists(&r->h5, path)) continue;
-        const size_t bytes = h5_number_bytes(c->number);
-        NEW(r->region, numbers, rows * bytes);
-        h5_read_rows(&r->h5, path, c->number, 1, 0, rows, numbers);
-        TRY(h5_status(&r->h5));
-        json_t *column = json_array();
-        for (size_t i = 0; i < rows; i++) json_array_append_new(column, show_number(c->number, numbers + i * bytes));
-        PUT(table, c->name, column);
-    }
+    for (const struct field *c = columns; c->name; c++)
+        if (c->width == 1) TRY(show_column(table, r, group, c, rows));
     return ST_OK;
 }
 
-/* A row per process that worked on the run. */
-static enum status add_pieces(json_t *all, struct result *r)
+static uint64_t rows_of(struct result *r, const char *path)
 {
-    size_t count = 0;
-    const struct record_piece *piece = NULL;
-    json_t *rows = json_array();
-    PUT(all, "pieces", rows);
-    if (h5_exists(&r->h5, "/pieces")) piece = record_pieces_read(&r->h5, r->region, &count);
-    TRY(h5_status(&r->h5));
-    for (size_t i = 0; i < count; i++, piece++)
-        json_array_append_new(rows, json_pack("{s:i, s:i, s:s, s:s, s:s, s:s, s:s, s:s}", "step", (int)piece->step,
-                                              "state", (int)piece->state, "created", piece->created, "ended",
-                                              piece->ended, "host", piece->host, "cpu", piece->cpu, "kernel",
-                                              piece->kernel, "invocation", piece->invocation));
-    return ST_OK;
+    return h5_exists(&r->h5, path) ? h5_rows(&r->h5, path) : 0;
 }
 
 json_t *show_groups(struct result *r)
@@ -177,48 +140,58 @@ json_t *show_groups(struct result *r)
 static enum status read_all(struct result *r, json_t *all)
 {
     static const struct field timed[] = {{"op_least_ns", NUMBER_U64, 1, 0, NULL, NULL}, {0}};
-    static const char path[] = "/summary/op_least_ns"; /* only where ops were timed */
-    TRY(add_pieces(all, r));
-    TRY(add_table(all, r, "steps", record_step_columns, r->steps));
-    TRY(add_table(all, r, "eval", record_eval_columns,
-                  h5_exists(&r->h5, "/eval/committed") ? h5_rows(&r->h5, "/eval/committed") : 0));
-    if (h5_exists(&r->h5, path)) TRY(add_table(all, r, "summary", timed, h5_rows(&r->h5, path)));
+    const struct {
+        const char *name;
+        const struct field *columns;
+        uint64_t rows;
+    } tables[] = {{"pieces", record_piece_columns, rows_of(r, "/pieces/piece")}, /* a process that worked on the run */
+                  {"steps", record_step_columns, r->steps},
+                  {"eval", record_eval_columns, rows_of(r, "/eval/committed")},
+                  {"summary", timed, rows_of(r, "/summary/op_least_ns")}}; /* where ops were timed */
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        json_t *table = json_object();
+        PUT(all, tables[i].name, table);
+        TRY(add_table(table, r, region_text(r->region, "/%s", tables[i].name), tables[i].columns, tables[i].rows));
+    }
+    PUT(all, "pieces", figures_rows(json_object_get(all, "pieces")));
+    if (!rows_of(r, "/summary/op_least_ns")) json_object_del(all, "summary");
     return h5_status(&r->h5);
 }
 
 /* ---- text ---- */
 
-static char *time_text(double ns, char text[UNIT_TEXT]) { return duration_text(ns > 0 ? (uint64_t)ns : 0, text); }
-
-/* The unit of a number, by the end of its name. */
+/* The unit of a number, by the end of its name; readable: large ones are shown in a larger unit too. */
 static const struct unit_row {
     const char *end, *name;
-    char *(*text)(double value, char text[UNIT_TEXT]); /* beside the exact number; NULL: that alone */
-} units[] = {{"_bytes", "B", bytes_text}, {"granularity", "B", NULL}, {"_flops", "FLOP", flops_text},
-             {"_ns", "ns", time_text},    {"_percent", "%", NULL},    {NULL, "", NULL}};
+    bool readable;
+} units[] = {{"_bytes", "B", true}, {"granularity", "B", false}, {"_flops", "FLOP", true},
+             {"_ns", "ns", true},   {"_percent", "%", false},    {NULL, "", false}};
 
-/* Of a plan's time, by where its costs come from. */
-static const struct unit_row planned_flops = {"time", "FLOP", flops_text}, planned_ns = {"time", "ns", time_text};
-
-static void print_number(const char *name, const json_t *value, bool measured, FILE *out)
+static void print_number(const char *name, const json_t *value, FILE *out)
 {
     const struct unit_row *unit = units;
     const double number = json_number_value(value);
-    char text[UNIT_TEXT];
     while (unit->end && !text_ends(name, unit->end) && strcmp(name, unit->end) != 0) unit++;
-    if (strcmp(name, "time") == 0) unit = measured ? &planned_ns : &planned_flops;
     if (json_is_integer(value))
         fprintf(out, "%lld", (long long)json_integer_value(value));
     else
         fprintf(out, "%.9g", number);
     fprintf(out, "%s%s", *unit->name ? " " : "", unit->name);
-    if (unit->text && fabs(number) >= 1000) fprintf(out, " (%s)", unit->text(number, text));
+    if (unit->readable && fabs(number) >= 1000)
+        fprintf(out, " (%s)", figures_number(name, number, false, (char[UNIT_TEXT]){""}));
+}
+
+/* A plan's time is in the unit of its costs. */
+static const char *unit_of(const char *name, const json_t *group)
+{
+    const char *costs = figure_string(group, "costs");
+    if (strcmp(name, "time") != 0) return name;
+    return costs && !strcmp(costs, "measured") ? "time_ns" : "time_flops";
 }
 
 void show_group(const char *path, json_t *group, FILE *out)
 {
-    const char *name, *costs = figure_string(group, "costs");
-    const bool measured = costs && !strcmp(costs, "measured");
+    const char *name;
     json_t *value;
     if (!group) return;
     fprintf(out, "%s\n", path);
@@ -234,7 +207,7 @@ void show_group(const char *path, json_t *group, FILE *out)
         }
         fputs(label, out);
         if (json_is_number(value))
-            print_number(name, value, measured, out);
+            print_number(unit_of(name, group), value, out);
         else
             fputs(json_is_string(value) ? json_string_value(value) : "", out);
         fputc('\n', out);
@@ -291,7 +264,7 @@ static void print_all(const json_t *all, bool provenance, FILE *out)
 
 enum status show_figures(const char *path, json_t **figures)
 {
-    struct result *result = NULL;
+    struct result *result;
     *figures = NULL;
     TRY(result_open(path, &result));
     *figures = show_groups(result);
@@ -302,12 +275,11 @@ enum status show_figures(const char *path, json_t **figures)
 
 enum status show_file(const char *path, bool provenance, bool json, FILE *out)
 {
-    json_t *all;
-    const enum status status = show_figures(path, &all);
-    if (status == ST_OK && json)
+    json_auto_t *all = NULL;
+    TRY(show_figures(path, &all));
+    if (json)
         figures_write(json_incref(all), out);
-    else if (status == ST_OK)
+    else
         print_all(all, provenance, out);
-    json_decref(all);
-    return status;
+    return ST_OK;
 }

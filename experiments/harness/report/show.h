@@ -4,6 +4,7 @@
 
 #include "analysis/figures.h"
 #include "result/result.h"
+#include "result/table.h"
 
 /* What was run, planned and measured, a line a step; provenance: on what, too. A .part shows its committed steps. json:
  * one object of everything, under the file's own names (results/README.md): attributes and texts by the path of their
@@ -22,8 +23,9 @@ enum status show_figures(const char *path, json_t **figures);
  * columns, a digest one of 32 hexadecimal digits. */
 enum status show_csv(const char *path, const char *table, FILE *out);
 
-/* A number of a column. */
-json_t *show_number(enum number number, const void *at);
+/* The first count rows of a column of group, as an array of that name in table; nothing where the file lacks it. */
+enum status show_column(json_t *table, struct result *result, const char *group, const struct field *column,
+                        uint64_t count);
 
 /* The part of that object that is of groups, with "path" and "now", the status. Failures are kept: h5_status(). */
 json_t *show_groups(struct result *result);

@@ -24,26 +24,34 @@ static const struct csv_part {
     {"tensors", "/plan/buffers/bytes", "/plan/buffers", record_buffer_columns},
 };
 
-static bool is_digest(const struct field *c) { return c->number == NUMBER_U64 && c->width == 2; }
-
 static json_t *cell_of(const struct field *c, const char *at)
 {
-    struct digest digest;
-    if (c->number == NUMBER_TEXT) return json_string(*(const char *const *)(const void *)at);
-    if (!is_digest(c)) return show_number(c->number, at);
-    memcpy(&digest, at, sizeof digest);
-    return json_string(DIGEST_TEXT(digest));
+    union {
+        float single;
+        double real;
+        int32_t integer;
+        uint64_t whole;
+        struct digest digest;
+        const char *text;
+    } value = {.digest = {0, 0}};
+    memcpy(&value, at, h5_number_bytes(c->number) * (size_t)(c->number == NUMBER_U64 ? c->width : 1));
+    if (c->number == NUMBER_TEXT) return json_string(value.text);
+    if (c->number == NUMBER_U64 && c->width == 2) return json_string(DIGEST_TEXT(value.digest));
+    if (c->number == NUMBER_F32) return figure_real((double)value.single);
+    if (c->number == NUMBER_F64) return figure_real(value.real);
+    return json_integer(c->number == NUMBER_I32 ? value.integer : (json_int_t)value.whole);
 }
 
 /* Of a pair that is no digest, two columns. */
-static enum status add_column(json_t *table, struct result *r, const char *path, const struct field *c, uint64_t count)
+enum status show_column(json_t *table, struct result *r, const char *group, const struct field *c, uint64_t count)
 {
-    const bool is_text = c->number == NUMBER_TEXT;
-    const size_t width = is_digest(c) ? 1 : (size_t)c->width,
-                 stride = is_text ? sizeof(char *) : h5_number_bytes(c->number) * (size_t)c->width;
+    const char *path = region_text(r->region, "%s/%s", group, c->name);
+    const size_t width = c->number == NUMBER_U64 ? 1 : (size_t)c->width,
+                 stride = h5_number_bytes(c->number) * (size_t)c->width;
     size_t texts = count;
-    const char *rows = is_text ? (const void *)h5_read_texts(&r->h5, path, r->region, &texts)
-                               : result_column(r, path, c->number, (size_t)c->width, count);
+    if (!h5_exists(&r->h5, path)) return h5_status(&r->h5);
+    const char *rows = c->number == NUMBER_TEXT ? (const void *)h5_read_texts(&r->h5, path, r->region, &texts)
+                                                : result_column(r, path, c->number, (size_t)c->width, count);
     TRY(h5_status(&r->h5));
     for (size_t part = 0; part < width; part++) {
         json_t *column = json_array();
@@ -57,35 +65,31 @@ static enum status add_column(json_t *table, struct result *r, const char *path,
 static enum status add_part(json_t *table, struct result *r, const struct csv_part *part)
 {
     const uint64_t count = part->rows ? h5_rows(&r->h5, part->rows) : r->steps;
-    for (const struct field *c = part->columns; c->name; c++) {
-        const char *path = region_text(r->region, "%s/%s", part->group, c->name);
-        if (h5_exists(&r->h5, path)) TRY(add_column(table, r, path, c, count));
-    }
+    for (const struct field *c = part->columns; c->name; c++) TRY(show_column(table, r, part->group, c, count));
     return h5_status(&r->h5);
 }
 
 static void write_table(const json_t *table, struct region *region, FILE *out)
 {
-    json_t *rows = figures_rows(table), *column;
+    json_auto_t *rows = figures_rows(table);
+    json_t *column;
     const char *keys = "", *key;
     json_object_foreach((json_t *)table, key, column)
     {
         keys = region_text(region, "%s%s%s", keys, *keys ? " " : "", key);
     }
     figures_csv(rows, keys, out);
-    json_decref(rows);
 }
 
 enum status show_csv(const char *path, const char *table, FILE *out)
 {
     struct result *r;
     TRY(result_open(path, &r));
-    json_t *columns = json_object();
+    json_auto_t *columns = json_object();
     enum status status = ST_OK;
     for (size_t i = 0; i < sizeof parts / sizeof *parts && status == ST_OK; i++)
         if (strcmp(parts[i].table, table) == 0) status = add_part(columns, r, &parts[i]);
     if (status == ST_OK) write_table(columns, r->region, out);
-    json_decref(columns);
     result_close(r);
     return status;
 }

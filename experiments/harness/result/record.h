@@ -74,6 +74,8 @@ struct record_piece {
     const char *created, *ended, *host, *cpu, *kernel, *invocation;
 };
 
+extern const struct field record_piece_columns[];
+
 /* The pieces of a file; region holds the texts. Failures are those of h5. */
 struct record_piece *record_pieces_read(struct h5 *h5, struct region *region, size_t *count);
 

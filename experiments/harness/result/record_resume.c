@@ -11,7 +11,7 @@
 
 #define PIECE(member) offsetof(struct record_piece, member)
 
-static const struct field record_piece_columns[] = {
+const struct field record_piece_columns[] = {
     {"step", NUMBER_U32, 1, PIECE(step), NULL, "first step that the piece recorded"},
     {"state", NUMBER_U32, 1, PIECE(state), NULL, "steps that it did not compute again: those before its state"},
     {"created", NUMBER_TEXT, 1, PIECE(created)},
