@@ -171,10 +171,8 @@ static enum status prepare_resume(struct experiment *e, const struct request *re
 static int run_sides(struct experiment *e, const struct request *request)
 {
     bool alone = request->only[SIDE_BASELINE] || request->only[SIDE_VARIANT];
-    struct region *region = region_create();
-    const enum status resumed = prepare_resume(e, request, region);
-    region_destroy(region);
-    if (resumed != ST_OK) return (int)resumed;
+    region_auto *region = region_create();
+    TRY(prepare_resume(e, request, region));
     for (int i = 0; i < SIDES; i++) {
         int code = 0;
         if (!will_run(request, i)) continue;

@@ -47,7 +47,7 @@ static void take_rows(struct sweep *s, const json_t *old)
     }
 }
 
-static bool write_csv(const void *of, FILE *out)
+static void write_csv(const void *of, FILE *out)
 {
     const struct sweep *s = of;
     const char *keys = "point ";
@@ -58,10 +58,9 @@ static bool write_csv(const void *of, FILE *out)
                        "first_difference_step first_difference unmet reason baseline variant",
                        keys);
     figures_csv(s->rows, keys, out);
-    return fflush(out) == 0 && !ferror(out);
 }
 
-static bool write_json(const void *of, FILE *out)
+static void write_json(const void *of, FILE *out)
 {
     const struct sweep *s = of;
     json_t *all = json_object();
@@ -69,7 +68,6 @@ static bool write_json(const void *of, FILE *out)
     PUT(all, "sweep", s->key);
     json_object_set(all, "points", s->rows);
     figures_write(all, out);
-    return fflush(out) == 0 && !ferror(out);
 }
 
 enum status sweep_index_update(struct sweep *s)

@@ -29,6 +29,10 @@ char *region_text(struct region *region, const char *format, ...) __attribute__(
 /* count * size zeroed bytes outside of regions; freed by free(). */
 void *allocate(size_t count, size_t size);
 
+/* region_auto *region = region_create(): destroyed at the end of the block. */
+#define region_auto struct region __attribute__((cleanup(region_end)))
+static inline void region_end(struct region **region) { region_destroy(*region); }
+
 /* pointer = count zeroed elements of its type. */
 #define NEW(region, pointer, count) ((pointer) = region_array((region), (count), sizeof *(pointer)))
 

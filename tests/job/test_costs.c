@@ -34,7 +34,9 @@ static const char *invent(const struct fake *f, void (*set)(const struct node *,
         set(&network->graph->node[i], &c.row[c.rows++]);
     }
     FILE *out = fmemopen(text, ROOM, "w");
-    cr_assert(out && costs_write(&c, out) && !fclose(out));
+    cr_assert(out);
+    costs_write(&c, out);
+    cr_assert(!fclose(out));
     region_destroy(r);
     return text;
 }
@@ -80,7 +82,8 @@ Test(costs, a_written_file_reads_back_equal)
         for (int i = 0, row = 0; i < f.job.graph->nodes; i++)
             if (c->node[i] == &c->row[row]) c->row[row++].names = f.job.graph->node[i].name;
         FILE *out = fmemopen(again, sizeof again, "w");
-        cr_assert(costs_write(c, out) && !fclose(out));
+        costs_write(c, out);
+        cr_assert(!fclose(out));
         cr_expect(!strcmp(text, again), "%s\nbecame\n%s", text, again);
         cr_expect(digest_equal(c->digest, digest_bytes(text, strlen(text))));
         fake_close(&f);

@@ -62,7 +62,7 @@ static json_t *bound_figures(const struct bounds *bounds, const struct plan *pla
 
 static json_t *peak_figures(const struct plan *plan)
 {
-    struct region *region = region_create();
+    region_auto *region = region_create();
     char text[128];
     int *buffer;
     json_t *peak = json_object(), *tensors = json_array();
@@ -78,7 +78,6 @@ static json_t *peak_figures(const struct plan *plan)
     PUT(peak, "op", plan_op_text(plan, plan->peak_op, text));
     PUT(peak, "number", plan->peak_op);
     PUT(peak, "tensors", tensors);
-    region_destroy(region);
     return peak;
 }
 

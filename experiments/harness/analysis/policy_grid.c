@@ -351,16 +351,16 @@ enum status policy_grid_all(struct policy_grid *grid)
 enum status policy_grid_smallest(const struct job *job, uint64_t bytes, char text[SMALLEST_TEXT])
 {
     /* a front has one plan here, that of its least peak at any slowdown; INFINITY would ask for all of it */
-    struct policy_grid grid = {.region = region_create(), .job = job, .slowdown = DBL_MAX};
+    region_auto *region = region_create();
+    struct policy_grid grid = {.region = region, .job = job, .slowdown = DBL_MAX};
     const struct trial *least = NULL;
-    enum status status = policy_grid_all(&grid);
+    *text = '\0';
+    TRY(policy_grid_all(&grid));
     for (int i = 0; i < grid.trials; i++)
         if (!least || grid.trial[i].plan.peak < least->plan.peak) least = &grid.trial[i];
-    *text = '\0';
-    if (status == ST_OK && least)
+    if (least)
         snprintf(text, SMALLEST_TEXT, "%s is policy %s%s%s, %s",
                  least->plan.peak <= bytes ? "the smallest plan that fits" : "no policy's plan fits; the smallest",
                  least->policy->name, *least->settings ? ", " : "", least->settings, BYTES_TEXT(least->plan.peak));
-    region_destroy(grid.region);
-    return status;
+    return ST_OK;
 }

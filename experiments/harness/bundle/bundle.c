@@ -104,9 +104,9 @@ static enum status write_all(struct bundle *b, int runs, const char *const *run,
 
 enum status bundle_write(int runs, const char *const *run, const char *path, FILE *out)
 {
-    struct bundle b = {.region = region_create()};
+    region_auto *region = region_create();
+    struct bundle b = {.region = region};
     const enum status status = write_all(&b, runs, run, path, out);
     for (int i = 0; i < b.runs; i++) json_decref(b.run[i]);
-    region_destroy(b.region);
     return status;
 }

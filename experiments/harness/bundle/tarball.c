@@ -174,7 +174,7 @@ static enum status unpack_entry(struct unpacking *u, struct archive_entry *entry
 {
     const char *whole = archive_entry_pathname(entry);
     const int64_t bytes = archive_entry_size(entry);
-    char *shown = region_text(u->region, "%s", whole ? whole : ""), limit[UNIT_TEXT];
+    char *shown = region_text(u->region, "%s", whole ? whole : "");
     utf8_clean(shown, "");
     if (!whole || strncmp(whole, root, sizeof root - 1) != 0 || !tarball_name_is_plain(whole + sizeof root - 1))
         return fail(ST_SPEC, "%s: refused: no bundle has a file called '%s'", u->path, shown);

@@ -183,10 +183,10 @@ char *costs_step_key(const struct spec *spec, const struct network *network, str
 
 const char costs_begin[] = "# times in ns, the least of all rounds; add and copy: of a MiB\n";
 
-bool costs_write(const void *of, FILE *out)
+void costs_write(const void *of, FILE *out)
 {
     const struct costs *costs = of;
-    struct region *region = region_create();
+    region_auto *region = region_create();
     fprintf(out, "%srematch_costs: %d\n", costs_begin, VERSION);
     yaml_write_settings(head_keys, costs, "", "\n", region, out);
     fprintf(out, "\nstep: {");
@@ -197,8 +197,6 @@ bool costs_write(const void *of, FILE *out)
         yaml_write_settings(row_keys, &costs->row[i], "", ", ", region, out);
         fprintf(out, "}\n");
     }
-    region_destroy(region);
-    return fflush(out) == 0 && !ferror(out);
 }
 
 /* ---- predicting ---- */

@@ -55,8 +55,8 @@ const char *costs_where(const struct costs *costs, struct region *region);
 /* How such a file begins. */
 extern const char costs_begin[];
 
-/* The file's text of costs, a struct costs, in canonical form, for yaml_write_whole(). false: the stream failed. */
-bool costs_write(const void *costs, FILE *out);
+/* The file's text of costs, a struct costs, in canonical form, for yaml_write_whole(). */
+void costs_write(const void *costs, FILE *out);
 
 /* Everything that the times of a step's other work depend on. */
 char *costs_step_key(const struct spec *spec, const struct network *network, struct region *region);

@@ -93,10 +93,9 @@ void run_id_print(const struct run_id_parts *parts, struct region *region, char 
 
 enum status run_id_compute(const struct job *job, char id[RUN_ID_TEXT])
 {
-    struct region *region = region_create();
+    region_auto *region = region_create();
     struct run_id_parts parts;
-    enum status status = run_id_of_job(job, region, &parts);
-    if (status == ST_OK) run_id_print(&parts, region, id);
-    region_destroy(region);
-    return status;
+    TRY(run_id_of_job(job, region, &parts));
+    run_id_print(&parts, region, id);
+    return ST_OK;
 }

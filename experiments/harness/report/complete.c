@@ -38,9 +38,8 @@ static bool print_values(const char *option, FILE *out)
 
 static void print_specs(FILE *out)
 {
-    struct region *region = region_create();
+    region_auto *region = region_create();
     for (const char **name = arguments_spec_names(region); *name; name++) fprintf(out, "%s\tan experiment\n", *name);
-    region_destroy(region);
 }
 
 void complete_words(const struct command *commands, int count, int words, char **word, FILE *out)

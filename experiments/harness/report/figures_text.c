@@ -111,7 +111,7 @@ static bool next_key(const char **keys, char key[CELL])
 
 void figures_table(const json_t *rows, const char *keys, int indent, bool exact, FILE *out)
 {
-    struct region *region = region_create();
+    region_auto *region = region_create();
     char key[COLUMNS_MOST][CELL];
     struct column column[COLUMNS_MOST];
     struct columns table = {.column = column, .indent = indent, .rows = (int)json_array_size(rows)};
@@ -130,7 +130,6 @@ void figures_table(const json_t *rows, const char *keys, int indent, bool exact,
         if (!column[c].right) column[c].least = label.least;
     }
     columns_print(&table, out);
-    region_destroy(region);
 }
 
 /* A text with a comma, a quote or the end of a line is quoted. */
@@ -156,7 +155,7 @@ static void write_cell(const json_t *value, struct region *region, FILE *out)
 
 void figures_csv(const json_t *rows, const char *keys, FILE *out)
 {
-    struct region *region = region_create();
+    region_auto *region = region_create();
     char key[CELL];
     for (const char *at = keys; *at; at++) fputc(*at == ' ' ? ',' : *at, out);
     fputc('\n', out);
@@ -166,7 +165,6 @@ void figures_csv(const json_t *rows, const char *keys, FILE *out)
             fputc(*at ? ',' : '\n', out);
         }
     }
-    region_destroy(region);
 }
 
 void figures_notes(const json_t *texts, const char *prefix, FILE *out)

@@ -67,12 +67,10 @@ static enum status follow(const char *path, const char *part, struct region *reg
 enum status follow_file(const char *path, FILE *out)
 {
     static const char tail[] = ".part";
-    struct region *region = region_create();
+    region_auto *region = region_create();
     const int length = (int)strlen(path) - (text_ends(path, tail) ? (int)strlen(tail) : 0);
     const char *whole = region_text(region, "%.*s", length, path);
-    const enum status status = follow(whole, region_text(region, "%s%s", whole, tail), region, out);
-    region_destroy(region);
-    return status;
+    return follow(whole, region_text(region, "%s%s", whole, tail), region, out);
 }
 
 /* The first file of the folder that a process writes, "": there is none. */

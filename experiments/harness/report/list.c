@@ -84,7 +84,7 @@ static void judge(const json_t *rows, json_t *run)
 
 json_t *list_runs(const char *folder)
 {
-    struct region *region = region_create();
+    region_auto *region = region_create();
     const char **below = entries(folder, is_folder, region);
     json_auto_t *found = json_array();
     json_t *rows = json_array(), **sorted;
@@ -95,7 +95,6 @@ json_t *list_runs(const char *folder)
     qsort(sorted, json_array_size(found), sizeof *sorted, by_creation);
     EACH (found, k, run) judge(found, run);
     for (size_t i = 0; i < json_array_size(found); i++) json_array_append(rows, sorted[i]);
-    region_destroy(region);
     return rows;
 }
 
@@ -202,16 +201,13 @@ static enum status list_experiments(const char *folder, const char **name, enum 
 
 enum status list_folder(const char *folder, enum list_form form, FILE *out)
 {
-    struct region *region = region_create();
+    region_auto *region = region_create();
     const char **specs = entries(folder, arguments_is_spec, region);
-    enum status status = specs ? ST_OK : fail(ST_SPEC, "%s: cannot be read: %s", folder, strerror(errno));
-    json_auto_t *runs = specs && !*specs ? list_runs(folder) : NULL;
-    if (json_array_size(runs))
-        print_runs(runs, form, out);
-    else if (specs && form == LIST_CSV)
-        status = fail(ST_SPEC, "list: --csv is for a folder of results; %s holds no result file", folder);
-    else if (specs)
-        status = list_experiments(folder, specs, form, out);
-    region_destroy(region);
-    return status;
+    if (!specs) return fail(ST_SPEC, "%s: cannot be read: %s", folder, strerror(errno));
+    json_auto_t *runs = *specs ? NULL : list_runs(folder);
+    if (!json_array_size(runs) && form == LIST_CSV)
+        return fail(ST_SPEC, "list: --csv is for a folder of results; %s holds no result file", folder);
+    if (!json_array_size(runs)) return list_experiments(folder, specs, form, out);
+    print_runs(runs, form, out);
+    return ST_OK;
 }

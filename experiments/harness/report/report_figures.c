@@ -206,7 +206,8 @@ static enum status draw_all(struct drawing *d)
 
 enum status report_write_figures(const json_t *tree, const char *folder)
 {
-    struct drawing d = {.region = region_create(), .tree = tree, .folder = folder, .gnuplot = popen("gnuplot", "we")};
+    region_auto *region = region_create();
+    struct drawing d = {.region = region, .tree = tree, .folder = folder, .gnuplot = popen("gnuplot", "we")};
     enum status status = d.gnuplot ? draw_all(&d) : fail(ST_FAILED, "gnuplot cannot be started: %s", strerror(errno));
     if (d.gnuplot && pclose(d.gnuplot) != 0 && status == ST_OK)
         status = fail(ST_FAILED, "%s: gnuplot failed; its messages are above", folder);
@@ -216,6 +217,5 @@ enum status report_write_figures(const json_t *tree, const char *folder)
         else
             new_file_drop(d.file[i]);
     }
-    region_destroy(d.region);
     return status;
 }

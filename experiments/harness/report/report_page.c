@@ -35,15 +35,13 @@ static void write_data(const char *json, FILE *out)
     }
 }
 
-static bool write_page(const void *tree, FILE *out)
+static void write_page(const void *tree, FILE *out)
 {
     char *json = json_dumps(tree, JSON_COMPACT | JSON_REAL_PRECISION(17));
-    if (!json) return false;
     fprintf(out, "%s%s%s%s", begins, head, embedded_style, body);
     write_data(json, out);
     free(json);
     fprintf(out, "%s%s%s%s%s", script, embedded_charts, script, embedded_script, end);
-    return fflush(out) == 0 && !ferror(out);
 }
 
 enum status report_check_page(const char *where) { return yaml_write_check(where, begins, "page of rematch report"); }

@@ -359,12 +359,11 @@ static void check(struct h5 *h5, const struct entry *e)
         [ATTRIBUTE] = attribute_holds, [ARRAY] = data_holds, [SCALE] = scale_holds, [ATTACHED] = scale_holds};
     const bool attribute = e->kind == ATTRIBUTE;
     char what[512];
-    struct region *region = region_create();
+    region_auto *region = region_create();
     struct entry found = {.number = e->number, .width = e->width, .alone = e->alone};
     const bool held = holds[e->kind](h5, e, &found, region) && digest_equal(found.digest, e->digest);
     snprintf(what, sizeof what, "%s%s%s", e->path, attribute ? "@" : "", attribute ? e->name : "");
     if (!held) h5_refuse(h5, what, "is not what was written to it");
-    region_destroy(region);
 }
 
 static herr_t count_object(hid_t at, const char *name, const H5O_info_t *info, void *count)

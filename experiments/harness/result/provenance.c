@@ -106,14 +106,13 @@ int provenance_system(const struct backend *backend, struct region *region, stru
 static void write_system(struct h5 *h5, const struct backend *backend)
 {
     static const char host[] = "/provenance/host";
-    struct region *region = region_create();
+    region_auto *region = region_create();
     struct provenance_text text[PROVENANCE_TEXTS];
     const int count = provenance_system(backend, region, text);
     for (int i = 0; i < count; i++) {
         if (!h5_exists(h5, text[i].group)) h5_group(h5, text[i].group);
         h5_attribute_text(h5, text[i].group, text[i].name, text[i].text);
     }
-    region_destroy(region);
     h5_attribute_u64(h5, host, "cores", (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
     h5_attribute_u64(h5, host, "memory_bytes", machine_bytes());
     h5_attribute_u64(h5, host, "threads", (uint64_t)backend->options.threads);

@@ -225,23 +225,19 @@ static bool is_baselines(const char *path)
 {
     struct h5 h5;
     struct stat there; /* opening a pipe waits */
-    struct region *region = region_create();
-    bool is = stat(path, &there) == 0 && S_ISREG(there.st_mode) && h5_open(&h5, path, H5_READ) == ST_OK;
-    if (is) {
-        is = strcmp(h5_read_attribute_text(&h5, "/", "variant", "", region), "baseline") == 0;
-        h5_close(&h5);
-    }
-    region_destroy(region);
+    region_auto *region = region_create();
+    if (stat(path, &there) != 0 || !S_ISREG(there.st_mode) || h5_open(&h5, path, H5_READ) != ST_OK) return false;
+    const bool is = strcmp(h5_read_attribute_text(&h5, "/", "variant", "", region), "baseline") == 0;
+    h5_close(&h5);
     return is;
 }
 
 char *record_name(const struct spec *spec, const char *variant, const char *id, char name[RECORD_NAME])
 {
-    struct region *region = region_create();
+    region_auto *region = region_create();
     const char *path = region_text(region, "%s/%s/%s.h5", spec->results, spec->name, id);
     const bool control = strcmp(variant, "variant") == 0 && is_baselines(path);
     snprintf(name, RECORD_NAME, "%s%s", id, control ? "-repeat" : "");
-    region_destroy(region);
     return name;
 }
 

@@ -294,7 +294,7 @@ void record_plan(struct h5 *h5, const struct job *job)
 {
     struct plan_data data = {0};
     struct record_plan_names names;
-    struct region *region = region_create();
+    region_auto *region = region_create();
     plan_to_data(job->plan, region, &data);
     data.evaluation_arena = job->evaluation ? job->evaluation->arena_bytes : 0;
     record_plan_names(&data, region, &names);
@@ -310,7 +310,6 @@ void record_plan(struct h5 *h5, const struct job *job)
     h5_texts(h5, "/plan/buffers/text", (size_t)data.buffers, names.buffer);
     h5_texts(h5, "/plan/peak_tensors", names.peaks, names.peak);
     write_memory(h5, &data);
-    region_destroy(region);
 }
 
 /* ---- reading ---- */

@@ -35,7 +35,7 @@ struct record_piece *record_pieces_read(struct h5 *h5, struct region *region, si
 /* Those of the past, the last of which ended as its file says, and this one. */
 static void write_pieces(struct h5 *h5, struct result *past, uint32_t state)
 {
-    struct region *region = region_create();
+    region_auto *region = region_create();
     struct record_piece *piece;
     struct utsname system = {0};
     char created[RECORD_TIME], cpu[256];
@@ -56,7 +56,6 @@ static void write_pieces(struct h5 *h5, struct result *past, uint32_t state)
                                            .kernel = system.release,
                                            .invocation = invocation ? invocation : ""};
     table_write(h5, "/pieces", "piece", record_piece_columns, count, piece, sizeof *piece);
-    region_destroy(region);
 }
 
 /* Evaluations whose row is committed: one may have been added only in part. */

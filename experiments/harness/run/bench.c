@@ -144,7 +144,8 @@ static enum status time_side(struct bench *b, struct spec *spec, bool baseline)
 enum status bench_costs(const char *spec, int overrides, const char *const *override,
                         const struct measure_options *options, const char *out)
 {
-    struct bench b = {.region = region_create(), .options = options};
+    region_auto *region = region_create();
+    struct bench b = {.region = region, .options = options};
     struct spec *variant;
     enum status status = spec_load(spec, overrides, override, &variant);
     if (status == ST_OK) status = time_side(&b, variant, false);
@@ -155,6 +156,5 @@ enum status bench_costs(const char *spec, int overrides, const char *const *over
     if (status == ST_OK && out)
         fprintf(stderr, "costs of %d kinds of nodes in %s; a spec reads them by costs: {name: measured, file: %s}\n",
                 b.costs.rows, out, out);
-    region_destroy(b.region);
     return status;
 }

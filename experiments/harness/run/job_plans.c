@@ -30,7 +30,7 @@ static enum status plan_training(struct job *job)
  * fragmentation, the arena grows within the budget. */
 static enum status plan_evaluation(struct job *job)
 {
-    struct region *region = region_create();
+    region_auto *region = region_create();
     struct schedule schedule = schedule_empty(region), all = schedule_empty(region);
     struct plan_options options = job_plan_options(job);
     options.lower.evaluate = true;
@@ -38,7 +38,6 @@ static enum status plan_evaluation(struct job *job)
     schedule_append(&all, STEP_FORWARD, 0, job->graph->nodes);
     schedule_append_by_slice(&schedule, &slicing, &all);
     job->evaluation = plan_build(job->network, &schedule, &options);
-    region_destroy(region);
     TRY(budget_evaluation(job->evaluation, job->budget_bounds.budget));
     if (job->evaluation->arena_bytes > job->plan->arena_bytes) job->plan->arena_bytes = job->evaluation->arena_bytes;
     if (job->evaluation->arena_bound > job->plan->arena_bound) job->plan->arena_bound = job->evaluation->arena_bound;

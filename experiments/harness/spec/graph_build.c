@@ -64,7 +64,7 @@ static void scale_bytes(int64_t *bytes, int64_t batch, int64_t to)
 
 enum status graph_build_network(const struct graph_build *build, int64_t to, int *at, struct network **network)
 {
-    struct region *region = region_create();
+    region_auto *region = region_create();
     const int64_t batch = build->batch ? build->batch : to;
     struct abstract_node *node;
     NEW(region, node, (size_t)build->nodes + 1);
@@ -76,8 +76,7 @@ enum status graph_build_network(const struct graph_build *build, int64_t to, int
         for (size_t k = 0; batch != to && k < sizeof bytes / sizeof *bytes; k++) scale_bytes(bytes[k], batch, to);
         for (size_t k = 0; batch != to && k < sizeof time / sizeof *time; k++) *time[k] *= (double)to / (double)batch;
     }
-    const enum status status = abstract_graph_create(node, build->nodes, at, network);
-    if (status == ST_OK) (*network)->graph->value[0].bytes = (size_t)build->always;
-    region_destroy(region);
-    return status;
+    TRY(abstract_graph_create(node, build->nodes, at, network));
+    (*network)->graph->value[0].bytes = (size_t)build->always;
+    return ST_OK;
 }

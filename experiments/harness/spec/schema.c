@@ -194,9 +194,9 @@ static void print_text(json_t *all, FILE *to)
     if (out != to) fclose(out);
 }
 
-static struct schema all_keys(void)
+static struct schema all_keys(struct region *region)
 {
-    struct schema s = {region_create(), json_object()};
+    struct schema s = {region, json_object()};
     json_t *top = block(&s, "spec", NULL, "a file of the keys below; a bare word in place of a map is its name");
     for (const char *const *key = spec_order; *key; key++) add_top(&s, top, *key);
     for (const struct section *section = spec_sections; section->key; section++) add_section(&s, section);
@@ -207,11 +207,12 @@ static struct schema all_keys(void)
 
 void schema_keys(FILE *out)
 {
-    struct schema s = all_keys();
+    region_auto *region = region_create();
+    json_auto_t *all = all_keys(region).all;
     const char *heading;
     json_t *one, *row;
     size_t i;
-    json_object_foreach(s.all, heading, one)
+    json_object_foreach(all, heading, one)
     {
         const bool top = !strcmp(heading, "spec");
         json_array_foreach(json_object_get(one, "keys"), i, row)
@@ -220,26 +221,23 @@ void schema_keys(FILE *out)
                     text_of(row, "key"), text_of(row, "doc"));
         }
     }
-    json_decref(s.all);
-    region_destroy(s.region);
 }
 
 enum status schema_print(const char *name, bool json, FILE *out)
 {
-    struct schema s = all_keys();
-    enum status status = ST_OK;
+    region_auto *region = region_create();
+    struct schema s = all_keys(region);
+    json_auto_t *all = s.all;
     add_layers(&s);
     const char *dot = name ? strrchr(name, '.') : NULL;
     char suggestion[TEXT_SUGGESTION] = "";
     if (name && !suggest(&s, name, suggestion) && dot) suggest(&s, dot + 1, suggestion);
-    if (name) narrow(s.all, name);
-    if (!json_object_size(s.all))
-        status = fail(ST_SPEC, "schema: nothing is called '%s'; rematch schema shows all%s", name, suggestion);
-    else if (json)
-        json_dumpf(s.all, out, JSON_INDENT(2)), fputc('\n', out);
+    if (name) narrow(all, name);
+    if (!json_object_size(all))
+        return fail(ST_SPEC, "schema: nothing is called '%s'; rematch schema shows all%s", name, suggestion);
+    if (json)
+        json_dumpf(all, out, JSON_INDENT(2)), fputc('\n', out);
     else
-        print_text(s.all, out);
-    json_decref(s.all);
-    region_destroy(s.region);
-    return status;
+        print_text(all, out);
+    return ST_OK;
 }

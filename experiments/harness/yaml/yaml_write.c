@@ -43,18 +43,22 @@ enum status yaml_write_check(const char *path, const char *first, const char *ki
     return ST_OK;
 }
 
-enum status yaml_write_whole(const char *path, bool (*write)(const void *of, FILE *out), const void *of)
+static bool write_to(FILE *out, void (*write)(const void *of, FILE *out), const void *of)
+{
+    if (out) write(of, out);
+    return out && fflush(out) == 0 && !ferror(out);
+}
+
+enum status yaml_write_whole(const char *path, void (*write)(const void *of, FILE *out), const void *of)
 {
     struct new_file file;
-    if (!path) return write(of, stdout) ? ST_OK : fail(ST_FAILED, "the output cannot be written");
+    if (!path) return write_to(stdout, write, of) ? ST_OK : fail(ST_FAILED, "the output cannot be written");
     TRY(new_file_begin(&file, path));
     FILE *out = fopen(file.name, "we");
-    const bool good = out && write(of, out);
-    int error = errno;
-    if (out && fclose(out) != 0 && good)
-        error = errno;
-    else if (good)
-        return new_file_publish(&file);
+    const bool good = write_to(out, write, of);
+    const int error = errno;
+    if (out) fclose(out);
+    if (good) return new_file_publish(&file);
     new_file_drop(&file);
     return fail(ST_FAILED, "%s: cannot be written: %s", path, strerror(error));
 }

@@ -18,8 +18,8 @@ int yaml_write_settings(const struct setting *keys, const void *object, const ch
  * less than 64 bytes (else ST_SPEC), and the folder must be writable. path NULL: yes. */
 enum status yaml_write_check(const char *path, const char *first, const char *kind);
 
-/* Creates the file path by write, which returns false where its stream failed; under another name first, so that path
- * is never a partial file. path NULL: to stdout. */
-enum status yaml_write_whole(const char *path, bool (*write)(const void *of, FILE *out), const void *of);
+/* Creates the file path by write; under another name first, so that path is never a partial file. path NULL: to stdout.
+ */
+enum status yaml_write_whole(const char *path, void (*write)(const void *of, FILE *out), const void *of);
 
 #endif
