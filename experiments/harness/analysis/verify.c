@@ -78,7 +78,7 @@ static enum status judge_rows(struct verification *v, const struct field *column
 {
     struct record_bounds found;
     char claimed[96], ours[96];
-    table_read_attributes(&v->result->h5, "/plan", columns, &found, v->result->region);
+    table_read_attributes(&v->result->h5, "/plan", columns, &found, true, v->result->region);
     TRY(h5_status(&v->result->h5));
     for (const struct field *c = columns; c->name && !v->wrong_bound; c++) {
         const double is = value_of(c, &found), should = value_of(c, expected);

@@ -376,7 +376,7 @@ static enum status check_figures(const struct verification *v)
     for (int i = 0; i < (device ? 2 : 1); i++) {
         size_t row;
         char is[96], should[96];
-        table_read_attributes(&r->h5, "/summary", columns[i], &found, r->region);
+        table_read_attributes(&r->h5, "/summary", columns[i], &found, true, r->region);
         const struct field *c = table_difference(columns[i], 1, &found, &expected, sizeof found, &row);
         EXPECT(!c, "/summary@%s is %s; expected %s", c->name, column_text(c, &found, is),
                column_text(c, &expected, should));

@@ -4,7 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include "base/region.h"
 
 enum { PATH_ROOM = 1024, LINE_ROOM = 1024 };
 
@@ -131,6 +134,16 @@ static uint64_t status_bytes(const char *key)
 uint64_t process_rss(void) { return status_bytes("VmRSS:"); }
 
 uint64_t process_high_water(void) { return status_bytes("VmHWM:"); }
+
+char *command_output(const char *command, size_t most, int *code)
+{
+    char *text = allocate(most + 1, 1);
+    FILE *output = popen(command, "re");
+    if (output) text[fread(text, 1, most, output)] = '\0';
+    const int state = output ? pclose(output) : -1; /* a longer output ends the command by SIGPIPE */
+    *code = state >= 0 && WIFEXITED(state) ? WEXITSTATUS(state) : -1;
+    return text;
+}
 
 const char *machine_cpu(char text[256])
 {

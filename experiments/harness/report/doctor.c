@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "analysis/figures.h"
@@ -35,28 +34,24 @@ static void check(struct doctor *d, enum state state, const char *what, const ch
     if (state > d->worst) d->worst = state;
 }
 
-/* Runs a shell command, in whose environment REMATCH_SELF is this program. Its output as one line, and its exit code,
- * -1: it could not be run. */
+/* What a shell command prints, as one line, and its exit code. */
 static const char *output_of(struct doctor *d, const char *command, int *code)
 {
-    char self[4096] = "", all[4096];
-    const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-    (void)length;
-    setenv("REMATCH_SELF", self, true);
-    FILE *output = popen(command, "re");
-    const size_t got = output ? fread(all, 1, sizeof all - 1, output) : 0;
-    const int state = output ? pclose(output) : -1;
-    *code = state >= 0 && WIFEXITED(state) ? WEXITSTATUS(state) : -1;
-    all[got && all[got - 1] == '\n' ? got - 1 : got] = '\0';
-    for (char *c = all; *c; c++) *c = *c == '\n' ? ' ' : *c;
-    return region_text(d->region, "%s", all);
+    char *all = command_output(command, 4096, code);
+    const size_t length = strlen(all);
+    const char *text =
+        region_text(d->region, "%.*s", (int)(length && all[length - 1] == '\n' ? length - 1 : length), all);
+    for (char *c = (char *)(uintptr_t)text; *c; c++) *c = *c == '\n' ? ' ' : *c;
+    free(all);
+    return text;
 }
 
 /* ---- what is looked at ---- */
 
 static void check_packages(struct doctor *d)
 {
-    static const char command[] = "cd \"${REMATCH_SELF%/*}/../..\" && [ -x .ci/deps.sh ] || exit 9; "
+    static const char command[] = "cd \"$(dirname \"$(readlink /proc/$PPID/exe)\")/../..\" && "
+                                  "[ -x .ci/deps.sh ] || exit 9; "
                                   ".ci/deps.sh -n build test 2>&1",
                       elsewhere[] = "not looked at: this program is not in the repository that it was built in";
     int code;
@@ -85,7 +80,7 @@ static void check_backends(struct doctor *d)
         const char *name = backends->choice(i).name;
         const enum state lacking = strcmp(name, backends->preset) ? STATE_ABSENT : STATE_MISSING;
         int code;
-        const char *command = region_text(d->region, "\"$REMATCH_SELF\" %s %s 2>&1", doctor_command, name);
+        const char *command = region_text(d->region, "/proc/$PPID/exe %s %s 2>&1", doctor_command, name);
         const char *text = output_of(d, command, &code);
         if (!strncmp(text, mistake, sizeof mistake - 1)) text += sizeof mistake - 1;
         check(d, code ? lacking : STATE_OK, region_text(d->region, "backend %s", name),

@@ -120,14 +120,12 @@ static enum status check_model(struct taking *t)
     const struct plan_options options = job_plan_options(t->job);
     plan_network_to_data(t->job->network, &options, t->region, &t->ours);
     TRY(check_table(t, NULL, record_settings, &t->theirs, 1, &t->ours, 1, sizeof t->ours));
-    TRY(check_table(t, NULL, record_added_settings, &t->theirs, 1, &t->ours, 1, sizeof t->ours));
     TRY(check_nodes(t, record_name_columns));
     TRY(check_count(t, "node", t->theirs.nodes, t->ours.nodes));
     TRY(check_table(t, "parameter", record_parameter_columns, t->theirs.parameter, t->theirs.parameters,
                     t->ours.parameter, t->ours.parameters, sizeof *t->ours.parameter));
     TRY(check_table(t, "state", record_parameter_columns, t->theirs.state, t->theirs.states, t->ours.state,
                     t->ours.states, sizeof *t->ours.state));
-    TRY(check_nodes(t, record_added_node_columns));
     return check_nodes(t, record_model_columns);
 }
 
@@ -136,10 +134,7 @@ static enum status check_plan(struct taking *t, struct plan *plan)
 {
     const struct plan_data *a = &t->theirs, *b = &t->ours;
     TRY(check_table(t, "op", record_op_columns, a->op, a->ops, b->op, b->ops, sizeof *a->op));
-    TRY(check_table(t, "op", record_added_op_columns, a->op, a->ops, b->op, b->ops, sizeof *a->op));
     if (a->buffers == b->buffers) plan_move(plan, a->buffer);
-    TRY(check_table(t, "buffer", record_added_buffer_columns, a->buffer, a->buffers, b->buffer, b->buffers,
-                    sizeof *a->buffer));
     return check_table(t, "buffer", record_buffer_columns, a->buffer, a->buffers, b->buffer, b->buffers,
                        sizeof *a->buffer);
 }

@@ -23,43 +23,32 @@
 
 enum { DIFF_MAX = 1 << 20 };
 
-/* Reads into text what a git command prints in the folder of this program, at most DIFF_MAX bytes; -1: no git, no
- * repository, or more output. */
-static ssize_t git(const char *command, char *text)
+/* What a git command prints in the folder of this program; NULL: no git, no repository, or over DIFF_MAX bytes. */
+static const char *git(const char *command, struct region *region)
 {
-    char program[4096], *folder_end;
-    const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (length < 0) return -1;
-    program[length] = 0;
-    if ((folder_end = strrchr(program, '/'))) *folder_end = 0;
-    setenv("REMATCH_FOLDER", program, true);
-    FILE *output = popen(command, "re");
-    unsetenv("REMATCH_FOLDER");
-    if (!output) return -1;
-    const size_t total = fread(text, 1, DIFF_MAX, output);
-    text[total] = 0;
-    return pclose(output) == 0 ? (ssize_t)total : -1; /* with more output, SIGPIPE ends git */
+    int code;
+    char *text = command_output(
+        region_text(region, "git -C \"$(dirname \"$(readlink /proc/$PPID/exe)\")\" %s 2>/dev/null", command), DIFF_MAX,
+        &code);
+    const char *copy = code == 0 ? region_text(region, "%s", text) : NULL;
+    free(text);
+    return copy;
 }
 
 static void write_git(struct h5 *h5)
 {
-    static const char diff[] = "git -C \"$REMATCH_FOLDER\" diff HEAD 2>/dev/null",
-                      head[] = "git -C \"$REMATCH_FOLDER\" rev-parse HEAD 2>/dev/null";
-    const char *const group = "/provenance/git";
-    char *text = allocate(DIFF_MAX + 1, 1);
+    region_auto *region = region_create();
+    const char *const group = "/provenance/git", *head = git("rev-parse HEAD", region),
+                      *diff = head && *head ? git("diff HEAD", region) : NULL;
     const uint8_t dirty = *BUILD_DIRTY != 0;
     h5_group(h5, group);
     h5_attribute_text(h5, group, "commit", BUILD_COMMIT);
     h5_attribute(h5, group, "dirty", NUMBER_U8, &dirty);
     h5_attribute_text(h5, group, "dirty_sha1", BUILD_DIRTY);
-    ssize_t length = git(head, text);
-    if (length > 0) text[strcspn(text, "\n")] = 0;
-    h5_attribute_text(h5, group, "tree_commit", length > 0 ? text : "unknown");
-    length = length > 0 ? git(diff, text) : -1;
-    h5_attribute_text(h5, group, "tree_diff_xxh3",
-                      length < 0 ? "unknown" : DIGEST_TEXT(digest_bytes(text, (size_t)length)));
-    h5_text(h5, "/provenance/git/diff", length > 0 ? text : "");
-    free(text);
+    h5_attribute_text(h5, group, "tree_commit",
+                      head && *head ? region_text(region, "%.*s", (int)strcspn(head, "\n"), head) : "unknown");
+    h5_attribute_text(h5, group, "tree_diff_xxh3", diff ? DIGEST_TEXT(digest_bytes(diff, strlen(diff))) : "unknown");
+    h5_text(h5, "/provenance/git/diff", diff ? diff : "");
 }
 
 int provenance_system(const struct backend *backend, struct region *region, struct provenance_text *text)

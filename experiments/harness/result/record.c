@@ -407,8 +407,8 @@ struct record_figures record_figures(const struct result *r, const struct run_su
 struct run_summary record_summary_read(struct result *r)
 {
     struct run_summary summary = {.high_water = 0};
-    table_read_attributes(&r->h5, "/summary", summary_columns, &summary, r->region);
-    table_read_attributes(&r->h5, "/summary", record_figure_columns, &summary.figures, r->region);
+    table_read_attributes(&r->h5, "/summary", summary_columns, &summary, true, r->region);
+    table_read_attributes(&r->h5, "/summary", record_figure_columns, &summary.figures, true, r->region);
     if (!h5_exists(&r->h5, "/provenance/gpu")) return summary;
     summary.device_start = h5_read_attribute_u64(&r->h5, "/summary", "device_start_bytes", 0);
     summary.device_used = h5_read_attribute_u64(&r->h5, "/summary", "device_used_bytes", 0);

@@ -30,14 +30,10 @@ const struct field record_op_columns[] = {
     {"once", NUMBER_I32, 1, OP(once), NULL,
      "buffer written at the first forward only: a stash, a mask or statistics; -1 none"},
     {"bytes", NUMBER_U64, 1, OP(bytes), "byte", "of a copy or an accumulate"},
-    {0},
-};
-
-const struct field record_added_op_columns[] = {
     {"gradients", NUMBER_I32, 1, OP(gradients), NULL,
-     "of a fused update: buffer of the node's parameters' gradients; -1 none"},
-    {"part", NUMBER_I32, 1, OP(part), NULL, "of those gradients, from 1; 0 all"},
-    {"slice", NUMBER_I32, 1, OP(slice), NULL, "of the batch, from 0; -1 the whole batch"},
+     "of a fused update: buffer of the node's parameters' gradients; -1 none", true},
+    {"part", NUMBER_I32, 1, OP(part), NULL, "of those gradients, from 1; 0 all", true},
+    {"slice", NUMBER_I32, 1, OP(slice), NULL, "of the batch, from 0; -1 the whole batch", true},
     {0},
 };
 
@@ -53,11 +49,9 @@ const struct field record_buffer_columns[] = {
     {"birth", NUMBER_I32, 1, BUFFER(birth), NULL, "first op that uses it"},
     {"death", NUMBER_I32, 1, BUFFER(death), NULL, "last op that uses it"},
     {"offset", NUMBER_U64, 1, BUFFER(offset), "byte", "place in the arena"},
+    {"slice", NUMBER_I32, 1, BUFFER(slice), NULL, "of the batch, that it holds; -1 the whole batch", true},
     {0},
 };
-
-const struct field record_added_buffer_columns[] = {
-    {"slice", NUMBER_I32, 1, BUFFER(slice), NULL, "of the batch, that it holds; -1 the whole batch"}, {0}};
 
 const struct field record_model_columns[] = {
     {"inputs", NUMBER_I32, NODE_INPUTS_MAX, NODE(inputs), NULL,
@@ -69,6 +63,11 @@ const struct field record_model_columns[] = {
     {"once_flops", NUMBER_F64, 1, NODE(once_flops), "flop", "of its first forward besides: statistics of the batch"},
     {"backward_params_flops", NUMBER_F64, 1, NODE(backward_flops[PART_INDEX_PARAMS]), "flop", NULL},
     {"backward_input_flops", NUMBER_F64, 1, NODE(backward_flops[PART_INDEX_INPUT]), "flop", NULL},
+    {"parameter_gradient_bytes", NUMBER_U64, 1, FOOTPRINT(gradients), "byte",
+     "of a fused update: of its parameters' gradients, or the largest part; 0: they are static", true},
+    {"part_elements", NUMBER_U64, 1, FOOTPRINT(part_elements), NULL,
+     "of its first parameter, in a part of a fused update; 0: all", true},
+    {"whole", NUMBER_U8, 1, NODE(whole), NULL, "1: it computes the whole batch at once, 0: a slice at a time", true},
     {0},
 };
 
@@ -86,15 +85,6 @@ const struct field record_node_columns[] = {
     {"dx_over_dy", NUMBER_U8, 1, FOOTPRINT(dx_over_dy), NULL, "1: dx may be written over dy"},
     {"writes_dy", NUMBER_U8, 1, FOOTPRINT(writes_dy), NULL, "1: the first part of its backward writes in place on dy"},
     {"passes_gradient", NUMBER_U8, 1, FOOTPRINT(passes_gradient), NULL, "1: dx is dy, there is no op for the input"},
-    {0},
-};
-
-const struct field record_added_node_columns[] = {
-    {"parameter_gradient_bytes", NUMBER_U64, 1, FOOTPRINT(gradients), "byte",
-     "of a fused update: of its parameters' gradients, or the largest part; 0: they are static"},
-    {"part_elements", NUMBER_U64, 1, FOOTPRINT(part_elements), NULL,
-     "of its first parameter, in a part of a fused update; 0: all"},
-    {"whole", NUMBER_U8, 1, NODE(whole), NULL, "1: it computes the whole batch at once, 0: a slice at a time"},
     {0},
 };
 
@@ -134,6 +124,7 @@ const struct field record_settings[] = {
     {"granularity", NUMBER_U64, 1, DATA(granularity), NULL, NULL},
     {"rng", NUMBER_U64, 1, DATA(rng), NULL, NULL},
     {"drop_dead", NUMBER_U64, 1, DATA(drop_dead), NULL, NULL},
+    {"slices", NUMBER_U64, 1, DATA(slices), NULL, NULL, true},
     {0},
 };
 
@@ -150,8 +141,6 @@ static const struct field other_settings[] = {
     {"hash", NUMBER_TEXT, 1, DATA(hash), NULL, NULL},
     {0},
 };
-
-const struct field record_added_settings[] = {{"slices", NUMBER_U64, 1, DATA(slices), NULL, NULL}, {0}};
 
 static const struct field *const settings[] = {record_settings, record_static_settings, other_settings};
 enum { SETTINGS = sizeof settings / sizeof *settings };
@@ -172,16 +161,14 @@ const struct field record_budget_columns[] = {
     {0},
 };
 
-/* The tables of struct plan_data. count, rows: its members; added: to the schema by 5.1, files of 5.0 lack it. */
+/* The tables of struct plan_data. count, rows: its members. */
 static const struct plan_table {
     const char *group, *scale;
     const struct field *columns;
     size_t count, rows, stride;
-    bool added;
 } tables[] = {
     {"/plan/nodes", "node", record_model_columns, DATA(nodes), DATA(node), sizeof(struct plan_data_node)},
     {"/plan/nodes", "node", record_node_columns, DATA(nodes), DATA(node), sizeof(struct plan_data_node)},
-    {"/plan/nodes", "node", record_added_node_columns, DATA(nodes), DATA(node), sizeof(struct plan_data_node), true},
     {"/plan/nodes", "node", cost_columns, DATA(nodes), DATA(node), sizeof(struct plan_data_node)},
     {"/plan/nodes", "node", record_name_columns, DATA(nodes), DATA(node), sizeof(struct plan_data_node)},
     {"/plan/nodes", "node", remark_columns, DATA(nodes), DATA(node), sizeof(struct plan_data_node)},
@@ -190,10 +177,8 @@ static const struct plan_table {
     {"/plan/running_states", "running_state", record_parameter_columns, DATA(states), DATA(state),
      sizeof(struct plan_data_parameter)},
     {"/plan/ops", "op", record_op_columns, DATA(ops), DATA(op), sizeof(struct op)},
-    {"/plan/ops", "op", record_added_op_columns, DATA(ops), DATA(op), sizeof(struct op), true},
     {"/plan/ops", "op", live_columns, DATA(ops), DATA(live), sizeof(size_t)},
     {"/plan/buffers", "buffer", record_buffer_columns, DATA(buffers), DATA(buffer), sizeof(struct buffer)},
-    {"/plan/buffers", "buffer", record_added_buffer_columns, DATA(buffers), DATA(buffer), sizeof(struct buffer), true},
 };
 enum { TABLES = sizeof tables / sizeof *tables };
 
@@ -261,7 +246,6 @@ static void write_figures(struct h5 *h5, const struct job *job, const struct pla
     for (int i = 0; i < COUNTS; i++) h5_attribute_u64(h5, "/plan", plan_data_count_names[i], a->count[i]);
     for (int i = 0; i < REALS; i++) h5_attribute_f64(h5, "/plan", plan_data_real_names[i], a->real[i]);
     for (int i = 0; i < SETTINGS; i++) table_write_attributes(h5, "/plan", settings[i], a);
-    table_write_attributes(h5, "/plan", record_added_settings, a);
     h5_attribute_u64(h5, "/plan", "preparing_ns", job->preparing_ns);
     h5_attribute_u64(h5, "/plan", "planning_ns", job->planning_ns);
     h5_attribute_text(h5, "/plan", "policy", job->spec->policy->name);
@@ -327,17 +311,16 @@ static int rows_of(struct h5 *h5, const struct plan_table *table)
 /* Whether the file has the columns and the category of fused updates and slices. */
 static bool has_added(struct h5 *h5) { return h5_exists(h5, "/plan/ops/gradients"); }
 
-static void read_figures(struct h5 *h5, struct plan_data *a, struct region *region)
+static void read_figures(struct h5 *h5, struct plan_data *a, bool added, struct region *region)
 {
     for (int i = 0; i < COUNTS; i++)
         h5_read_value(h5, "/plan", plan_data_count_names[i], NUMBER_U64, false, &a->count[i], NULL);
     for (int i = 0; i < REALS; i++)
         h5_read_value(h5, "/plan", plan_data_real_names[i], NUMBER_F64, false, &a->real[i], NULL);
-    for (int i = 0; i < SETTINGS; i++) table_read_attributes(h5, "/plan", settings[i], a, region);
     a->slices = 1;
-    if (has_added(h5)) table_read_attributes(h5, "/plan", record_added_settings, a, region);
+    for (int i = 0; i < SETTINGS; i++) table_read_attributes(h5, "/plan", settings[i], a, added, region);
     a->schedule = h5_read_text(h5, "/plan/schedule", region);
-    const int categories = MEMORY_CATEGORIES - !has_added(h5);
+    const int categories = MEMORY_CATEGORIES - !added;
     if (!h5->broken && h5_rows(h5, "/memory/predicted") != (uint64_t)categories)
         h5_refuse(h5, "/memory/predicted", "has a different number of rows than there are categories");
     h5_read_rows(h5, "/memory/predicted", NUMBER_U64, 1, 0, (uint64_t)categories, a->memory);
@@ -348,17 +331,17 @@ enum status record_plan_read(struct h5 *h5, struct region *region, struct plan_d
     *data = (struct plan_data){0};
     for (const struct plan_table *t = tables; t < tables + TABLES; t++) *count_of(t, data) = rows_of(h5, t);
     TRY(h5_status(h5));
-    read_figures(h5, data, region);
+    const bool added = has_added(h5);
+    read_figures(h5, data, added, region);
     for (const struct plan_table *t = tables; t < tables + TABLES; t++) {
         const size_t count = (size_t)*count_of(t, data);
         void *rows;
         memcpy(&rows, (char *)data + t->rows, sizeof rows);
         if (!rows) rows = region_array(region, count, t->stride);
         memcpy((char *)data + t->rows, &rows, sizeof rows);
-        if (t->added && !has_added(h5)) continue;
-        table_read(h5, t->group, t->columns, count, rows, t->stride, region);
+        table_read(h5, t->group, t->columns, count, rows, t->stride, added, region);
     }
-    if (has_added(h5)) return h5_status(h5);
+    if (added) return h5_status(h5);
     for (int i = 0; i < data->nodes; i++) data->node[i].whole = true;
     for (int i = 0; i < data->ops; i++) data->op[i].gradients = data->op[i].slice = WHOLE_BATCH;
     for (int i = 0; i < data->buffers; i++) data->buffer[i].slice = WHOLE_BATCH;

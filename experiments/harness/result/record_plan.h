@@ -9,8 +9,7 @@
  * tables of /plan; attributes of /plan that determine the plan of a schedule, and static bytes besides the parameters',
  * as columns of struct plan_data. */
 extern const struct field record_name_columns[], record_model_columns[], record_node_columns[],
-    record_added_node_columns[], record_parameter_columns[], record_op_columns[], record_added_op_columns[],
-    record_buffer_columns[], record_added_buffer_columns[], record_settings[], record_added_settings[],
+    record_parameter_columns[], record_op_columns[], record_buffer_columns[], record_settings[],
     record_static_settings[];
 
 /* Attributes of /plan for the lower bounds, and within the budget (bytes of the arena), if there is one. */

@@ -28,7 +28,7 @@ struct record_piece *record_pieces_read(struct h5 *h5, struct region *region, si
     struct record_piece *piece;
     *count = (size_t)h5_rows(h5, "/pieces/piece");
     NEW(region, piece, *count + 1); /* and room for one more */
-    table_read(h5, "/pieces", record_piece_columns, *count, piece, sizeof *piece, region);
+    table_read(h5, "/pieces", record_piece_columns, *count, piece, sizeof *piece, true, region);
     return piece;
 }
 

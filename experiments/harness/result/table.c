@@ -102,13 +102,14 @@ void table_write(struct h5 *h5, const char *group, const char *scale, const stru
 }
 
 void table_read(struct h5 *h5, const char *group, const struct field *columns, size_t count, void *rows, size_t stride,
-                struct region *region)
+                bool added, struct region *region)
 {
     char *gathered = allocate(count, WIDEST), path[256];
     for (const struct field *c = columns; c->name; c++) {
         const size_t bytes = column_bytes(c);
         const void *read = gathered;
         size_t found;
+        if (c->added && !added) continue;
         join(path, group, c->name);
         if (c->number == NUMBER_TEXT) {
             read = h5_read_texts(h5, path, region, &found);
@@ -130,11 +131,11 @@ void table_write_attributes(struct h5 *h5, const char *object, const struct fiel
         h5_attribute(h5, object, c->name, c->number, (const char *)row + c->offset);
 }
 
-void table_read_attributes(struct h5 *h5, const char *object, const struct field *columns, void *row,
+void table_read_attributes(struct h5 *h5, const char *object, const struct field *columns, void *row, bool added,
                            struct region *region)
 {
     for (const struct field *c = columns; c->name; c++)
-        h5_read_value(h5, object, c->name, c->number, false, (char *)row + c->offset, region);
+        if (added || !c->added) h5_read_value(h5, object, c->name, c->number, false, (char *)row + c->offset, region);
 }
 
 static bool same(const struct field *c, const char *a, const char *b)

@@ -11,6 +11,7 @@ struct field {
     int width;
     size_t offset;
     const char *units, *doc;
+    bool added; /* to the schema by 5.1: files of 5.0 lack it */
 };
 
 /* Lays out an empty table that grows by rows, and its column `committed`; its first column is the scale of the others.
@@ -27,13 +28,13 @@ void table_write(struct h5 *h5, const char *group, const char *scale, const stru
                  const void *rows, size_t stride);
 
 /* Reads the rows of a table into count structs of stride bytes; texts live in region. Every column must have count
- * rows; an 8-bit column holds flags. */
+ * rows, but for those that were added to the schema, unless the file has them (added); an 8-bit column holds flags. */
 void table_read(struct h5 *h5, const char *group, const struct field *columns, size_t count, void *rows, size_t stride,
-                struct region *region);
+                bool added, struct region *region);
 
-/* A struct as attributes of an object, all of which must be there. */
+/* A struct as attributes of an object, all of which must be there; added: as of columns. */
 void table_write_attributes(struct h5 *h5, const char *object, const struct field *columns, const void *row);
-void table_read_attributes(struct h5 *h5, const char *object, const struct field *columns, void *row,
+void table_read_attributes(struct h5 *h5, const char *object, const struct field *columns, void *row, bool added,
                            struct region *region);
 
 /* The first member, row by row, that differs between two arrays of count structs; NULL: none does. */
