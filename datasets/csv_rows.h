@@ -3,8 +3,7 @@
  * RFC 4180, read by libcsv in strict mode: a field in quotes may hold commas, line breaks and doubled quotes; a quote
  * elsewhere, or one that is never closed, is an error; spaces belong to their field. Lines end in LF or CRLF; blank
  * lines and a byte order mark are skipped. The first row is the header; every other has as many fields. */
-#ifndef REMATCH_CSV_ROWS_H
-#define REMATCH_CSV_ROWS_H
+#pragma once
 
 #include "files.h"
 
@@ -25,5 +24,3 @@ struct csv_row {
  * ST_OK. */
 enum status csv_rows(const struct files_handle *handle, const char *const *columns,
                      enum status (*take)(void *context, const struct csv_row *row), void *context);
-
-#endif

@@ -1,6 +1,5 @@
 /* Labelled samples addressed by index: the same index gives the same bytes, whatever was read before. */
-#ifndef REMATCH_DATASET_H
-#define REMATCH_DATASET_H
+#pragma once
 
 #include "base/region.h"
 #include "base/setting.h"
@@ -86,5 +85,3 @@ enum status dataset_check_labels(struct dataset *dataset, enum split split, int6
 /* The order of an epoch: order[i] is the sample at place i; the identity without shuffle, else Fisher-Yates on Philox
  * (seed, SHUFFLE, epoch). order has count[split] entries. */
 void dataset_order(const struct dataset *dataset, enum split split, uint32_t epoch, int64_t *order);
-
-#endif

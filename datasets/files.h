@@ -1,6 +1,5 @@
 /* Finding and reading the files of a data set; every read is checked. For the formats in this folder. */
-#ifndef REMATCH_FILES_H
-#define REMATCH_FILES_H
+#pragma once
 
 #include "dataset.h"
 
@@ -34,5 +33,3 @@ enum status files_read(const struct files_handle *handle, uint64_t offset, size_
 
 /* SHA-256 of a whole file of that many bytes, in hexadecimal. */
 enum status files_sha256(int descriptor, const char *path, uint64_t bytes, char text[65]);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Numerical contract: x = (bilinear interpolation in float, rows before columns) * scale + shift, each pixel by itself:
  * the same bits in any order, batch or thread. */
-#ifndef REMATCH_IMAGE_H
-#define REMATCH_IMAGE_H
+#pragma once
 
 #include "dataset.h"
 
@@ -30,5 +29,3 @@ void image_format(struct dataset *dataset, int64_t channels, int64_t height, int
 /* planes[channels][height][width] -> x[to_height][to_width][channels]. Bilinear with half-pixel centres: output i looks
  * at (i + 1/2) * from / to - 1/2, kept within the image. */
 void image_deliver(const struct image_format *format, const uint8_t *planes, float *x);
-
-#endif

@@ -3,8 +3,7 @@
  *     graph -> network -> schedule -> plan -> training step -> digests that two runs compare
  *
  * tests/library/example.c is a whole program. */
-#ifndef REMATCH_H
-#define REMATCH_H
+#pragma once
 
 /* base: what every function uses. */
 #include "base/region.h"  /* memory of set-up: many allocations that are freed together */
@@ -43,5 +42,3 @@
 #include "train/executor.h"      /* runs the ops of a plan; planned, dynamic or poisoned memory */
 #include "train/learning_rate.h" /* the table of learning rate schedules */
 #include "train/training_step.h" /* one step: forward, backward, update, digests */
-
-#endif

@@ -1,7 +1,6 @@
 /* BERT's tokenizer, uncased (Devlin et al., "BERT: Pre-training of Deep Bidirectional Transformers for Language
  * Understanding", 2019): a text is split into words, and words into the pieces of a vocabulary. */
-#ifndef REMATCH_TOKENIZER_H
-#define REMATCH_TOKENIZER_H
+#pragma once
 
 #include "vocabulary.h"
 
@@ -27,5 +26,3 @@ int wordpiece_split(const struct vocabulary *vocabulary, const char *word, size_
  * text's words. ST_FAILED as basic_tokenize. */
 enum status wordpiece_encode(const struct vocabulary *vocabulary, const char *text, size_t bytes, int64_t most,
                              int32_t *token, int64_t *count, int64_t *words);
-
-#endif

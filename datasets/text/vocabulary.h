@@ -1,7 +1,6 @@
 /* A vocabulary of word pieces: tokens by number, `##` before those that continue a word (Wu et al., "Google's
  * Neural Machine Translation System", 2016; in BERT's notation). From a file, one token a line, or built from texts. */
-#ifndef REMATCH_VOCABULARY_H
-#define REMATCH_VOCABULARY_H
+#pragma once
 
 #include <stdint.h>
 
@@ -69,5 +68,3 @@ enum status vocabulary_read(const char *path, const char *text, size_t bytes, st
  * for the characters. */
 enum status vocabulary_build(const struct word_counts *counts, int64_t most, struct region *region,
                              struct vocabulary *vocabulary);
-
-#endif

@@ -1,7 +1,6 @@
 /* An experiment at one point: the spec itself (the variant) and the same spec storing everything (the baseline). Both
  * are planned before either runs, run one after the other, and compared. */
-#ifndef REMATCH_EXPERIMENT_H
-#define REMATCH_EXPERIMENT_H
+#pragma once
 
 #include "analysis/compare.h"
 #include "analysis/plan_summary.h"
@@ -83,5 +82,3 @@ int experiment_run(const struct request *request, struct spec *spec);
  * that an override sets is not swept. Destroys the spec. Returns the exit code of the worst point: a point that fails
  * does not stop the others, a signal does. */
 int sweep_run(const struct request *request, struct spec *spec);
-
-#endif

@@ -1,6 +1,5 @@
 /* A sweep while it runs: its points, the index of their results, and points that run side by side. */
-#ifndef REMATCH_SWEEP_H
-#define REMATCH_SWEEP_H
+#pragma once
 
 #include "experiment.h"
 
@@ -45,5 +44,3 @@ int sweep_jobs_run(struct sweep *sweep);
 
 /* Prints the command that runs each point. */
 void sweep_jobs_print(const struct sweep *sweep, FILE *out);
-
-#endif

@@ -9,8 +9,7 @@
  *
  * A graph differs in what a node reads: forward its inputs, backward those of its inputs, its output and its saved
  * tensors that `reads` names, and the gradient of its output; it writes the gradients of its inputs. */
-#ifndef REMATCH_BACKEND_ABSTRACT_GRAPH_H
-#define REMATCH_BACKEND_ABSTRACT_GRAPH_H
+#pragma once
 
 #include "backend/network.h"
 
@@ -40,5 +39,3 @@ struct abstract_node {
 enum status abstract_create(const struct abstract_stage *stage, int stages, int *at, struct network **network);
 enum status abstract_graph_create(const struct abstract_node *node, int nodes, int *at, struct network **network);
 void abstract_destroy(struct network *network);
-
-#endif

@@ -1,7 +1,6 @@
 /* The buffers that an allocator has handed out and that are not released, counted in the allocator itself: the measured
  * memory of memory: dynamic, independent of plans. */
-#ifndef REMATCH_BACKEND_ALLOCATION_COUNT_H
-#define REMATCH_BACKEND_ALLOCATION_COUNT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -19,5 +18,3 @@ void allocation_count_add(struct allocation_count *allocated, const void *buffer
 void allocation_count_remove(struct allocation_count *allocated, const void *buffer);
 
 void allocation_count_free(struct allocation_count *allocated);
-
-#endif

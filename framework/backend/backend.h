@@ -1,7 +1,6 @@
 /* A backend: memory, kernels, and the few operations on whole blocks that training needs besides layers. Chosen by name
  * at run time; one folder of kernels/ each. */
-#ifndef REMATCH_BACKEND_BACKEND_H
-#define REMATCH_BACKEND_BACKEND_H
+#pragma once
 
 #include "backend/allocation_count.h"
 #include "backend/parameter_update.h"
@@ -147,5 +146,3 @@ void backend_close(struct backend *backend);
 
 /* Monotonic clock. */
 uint64_t clock_now_ns(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* How batches reach the backend's memory: the host writes them in logical order, in place, or, for a device, into
  * staging memory from which they are copied while the device computes. */
-#ifndef REMATCH_BACKEND_BATCH_TRANSFER_H
-#define REMATCH_BACKEND_BATCH_TRANSFER_H
+#pragma once
 
 #include "backend/backend.h"
 
@@ -34,5 +33,3 @@ int32_t *batch_transfer_labels(const struct batch_transfer *transfer);
 /* Starts copying what the host wrote; and queues that it becomes the batch, after sending it if that was not done. */
 void batch_transfer_send(struct batch_transfer *transfer);
 void batch_transfer_take(struct batch_transfer *transfer);
-
-#endif

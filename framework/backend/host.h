@@ -1,6 +1,5 @@
 /* Members of struct backend_kind that all backends with the host's memory share. */
-#ifndef REMATCH_BACKEND_HOST_H
-#define REMATCH_BACKEND_HOST_H
+#pragma once
 
 #include "backend/backend.h"
 
@@ -22,5 +21,3 @@ extern const struct update_kind host_update;
     .update = &host_update, .allocate = host_allocate, .release = host_release, .position = host_position,             \
     .mask = host_mask, .squares = host_squares, .digest = host_digest, .phase = host_phase, .step = host_step,         \
     .wait = host_wait
-
-#endif

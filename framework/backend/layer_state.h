@@ -1,6 +1,5 @@
 /* What kernels of every backend keep of a node: where its values lie. */
-#ifndef REMATCH_BACKEND_LAYER_STATE_H
-#define REMATCH_BACKEND_LAYER_STATE_H
+#pragma once
 
 #include "model/graph.h"
 
@@ -33,5 +32,3 @@ enum status layer_state_prepare(struct backend *backend, const struct graph *gra
 /* For struct backend_kind's arrange: sets a value's layout and bytes. physical: its shape, padding included. ST_SPEC:
  * the value is too large. */
 enum status value_arrange(struct graph *graph, int value, int layout, const struct shape *physical);
-
-#endif

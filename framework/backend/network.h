@@ -1,7 +1,6 @@
 /* A graph bound to a backend, with every node's kernel prepared and its footprint known. Shared by planning and
  * execution. */
-#ifndef REMATCH_BACKEND_NETWORK_H
-#define REMATCH_BACKEND_NETWORK_H
+#pragma once
 
 #include "backend/backend.h"
 
@@ -97,5 +96,3 @@ unsigned network_parts(const struct network *network, int node);
 
 /* Time of node's backward, over the parts that run. */
 double network_backward_time(const struct network *network, int node);
-
-#endif

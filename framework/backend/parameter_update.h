@@ -6,8 +6,7 @@
  * what was updated before that gradient has moved. A digest is digest_tensor()'s and a sum of squares
  * sum_of_squares()'s, bit for bit, wherever they are computed; the sums of the parameters are added in descending
  * order. */
-#ifndef REMATCH_BACKEND_PARAMETER_UPDATE_H
-#define REMATCH_BACKEND_PARAMETER_UPDATE_H
+#pragma once
 
 #include "model/optimizer.h"
 #include "numerics/digest.h"
@@ -60,5 +59,3 @@ struct update_kind {
     /* After the work is done: computes the digests; NULL: run() did. */
     enum status (*collect)(struct backend *backend, const struct update *update);
 };
-
-#endif

@@ -1,6 +1,5 @@
 /* The memory that an update works on: parameters, gradients and state in a backend's block, and the host's digests. */
-#ifndef REMATCH_BACKEND_UPDATE_MEMORY_H
-#define REMATCH_BACKEND_UPDATE_MEMORY_H
+#pragma once
 
 #include "backend/network.h"
 
@@ -14,5 +13,3 @@ struct update_part update_part_of(const struct network *network, int node, int p
 
 /* Allocates the digests of an update that is complete otherwise, and prepares the backend for it. */
 enum status update_open(struct update *update, struct backend *backend, struct region *region);
-
-#endif

@@ -1,6 +1,5 @@
 /* Reading files. */
-#ifndef REMATCH_BASE_FILE_H
-#define REMATCH_BASE_FILE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -15,5 +14,3 @@ enum status file_read(int descriptor, const char *path, uint64_t offset, size_t 
 
 /* The whole text file, ended by 0. ST_MISSING, ST_FAILED: as above; it has more than most bytes, or is no text. */
 enum status file_read_text(const char *path, size_t most, struct region *region, char **text);
-
-#endif

@@ -1,6 +1,5 @@
 /* Set-up memory: many small allocations that are freed together. Nothing inside a training step uses it. */
-#ifndef REMATCH_BASE_REGION_H
-#define REMATCH_BASE_REGION_H
+#pragma once
 
 #include <stddef.h>
 
@@ -35,5 +34,3 @@ static inline void region_end(struct region **region) { region_destroy(*region);
 
 /* pointer = count zeroed elements of its type. */
 #define NEW(region, pointer, count) ((pointer) = region_array((region), (count), sizeof *(pointer)))
-
-#endif

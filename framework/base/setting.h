@@ -1,7 +1,6 @@
 /* Settings: one row a key, for layers, policies, data sets, optimizers and the spec itself. The same table drives
  * validation, defaults, key=value overrides, documentation and the attributes of a result file. */
-#ifndef REMATCH_BASE_SETTING_H
-#define REMATCH_BASE_SETTING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -65,5 +64,3 @@ char *setting_print(const struct setting *setting, const void *object, struct re
 
 /* "an integer of 1..100", "one of a|b|c". */
 char *setting_expected(const struct setting *setting, struct region *region);
-
-#endif

@@ -1,8 +1,7 @@
 /* The status that a fallible call returns, and the message that explains it.
  *
  * The values are the program's exit codes, so a failure travels from the place that found it to main unchanged. */
-#ifndef REMATCH_BASE_STATUS_H
-#define REMATCH_BASE_STATUS_H
+#pragma once
 
 enum status {
     ST_OK = 0,       /* done, or equal */
@@ -29,5 +28,3 @@ enum status fail(enum status status, const char *format, ...) __attribute__((for
 
 /* The message of this thread's last fail(), "" before the first; valid until the next fail(). */
 const char *status_message(void);
-
-#endif

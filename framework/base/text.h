@@ -3,8 +3,7 @@
  * Contract: numbers are those of YAML's core schema, without octal, hex, '+', NaN or infinity; the whole text must be a
  * number, and one that does not fit the type is an error, never rounded. Printing and reading again gives the same
  * bits. */
-#ifndef REMATCH_BASE_TEXT_H
-#define REMATCH_BASE_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ static inline const char *text_plural(int64_t count) { return count == 1 ? "" : 
 
 /* The number of bytes of text to show in a message: at most most, cut between UTF-8 characters. */
 int text_shown(const char *text, int most);
-
-#endif

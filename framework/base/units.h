@@ -1,6 +1,5 @@
 /* Numbers with units. */
-#ifndef REMATCH_BASE_UNITS_H
-#define REMATCH_BASE_UNITS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ char *duration_text(uint64_t ns, char text[UNIT_TEXT]);
 #define BYTES_TEXT(bytes) bytes_text((double)(bytes), (char[UNIT_TEXT]){""})
 #define FLOPS_TEXT(flops) flops_text((flops), (char[UNIT_TEXT]){""})
 #define DURATION_TEXT(ns) duration_text((uint64_t)(ns), (char[UNIT_TEXT]){""})
-
-#endif

@@ -1,6 +1,5 @@
 /* Compares the figures and the hash that a plan claims with the outcome of its symbolic run. */
-#ifndef REMATCH_CHECK_PLAN_CLAIMS_H
-#define REMATCH_CHECK_PLAN_CLAIMS_H
+#pragma once
 
 #include "plan/plan_data.h"
 
@@ -14,5 +13,3 @@ struct outcome {
 
 /* ST_DIFFERS: a claim is wrong; the message names it, its value and the expected one. */
 enum status plan_claims_check(const struct plan_data *data, const struct outcome *outcome);
-
-#endif

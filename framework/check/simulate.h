@@ -7,13 +7,10 @@
  * overlaps a live one, differs from its operand in size, category or node, or is overwritten by an output that may not;
  * where backwards do not run exactly once in reverse order or gradients are summed in another order; where saved
  * tensors are never read or, under drop_dead, a recomputation is dead; or where a figure or the hash is wrong. */
-#ifndef REMATCH_CHECK_SIMULATE_H
-#define REMATCH_CHECK_SIMULATE_H
+#pragma once
 
 #include "plan/plan_data.h"
 
 /* ST_OK: the plan is right. ST_DIFFERS: it is not; the message names op, node and buffer and what was expected. The
  * data is not trusted. */
 enum status simulate(const struct plan_data *data);
-
-#endif

@@ -1,7 +1,6 @@
 /* Memory of symbols instead of numbers: each buffer of a plan holds the symbol that was last written to it. At a
  * buffer's birth, it is checked against overlaps with the live ones. */
-#ifndef REMATCH_CHECK_SYMBOLIC_MEMORY_H
-#define REMATCH_CHECK_SYMBOLIC_MEMORY_H
+#pragma once
 
 #include "base/region.h"
 #include "check/plan_claims.h"
@@ -84,5 +83,3 @@ void machine_list_lifetimes(struct machine *m);
 /* A buffer is born at the current op, apart from all live ones; and one dies there. */
 enum status machine_bear(struct machine *m, int id);
 enum status machine_bury(struct machine *m, int id);
-
-#endif

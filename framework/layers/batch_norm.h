@@ -1,6 +1,5 @@
 /* The settings of batch_norm and batch_norm_add. */
-#ifndef REMATCH_LAYERS_BATCH_NORM_H
-#define REMATCH_LAYERS_BATCH_NORM_H
+#pragma once
 
 #include "model/reference.h"
 
@@ -11,5 +10,3 @@ struct settings {
 };
 
 extern const struct setting batch_norm_keys[];
-
-#endif

@@ -1,7 +1,6 @@
 /* The network: nodes in topological order, each writing one value (single assignment). Value 0 is the batch; node i
  * writes value i + 1. The last node is the loss. */
-#ifndef REMATCH_MODEL_GRAPH_H
-#define REMATCH_MODEL_GRAPH_H
+#pragma once
 
 #include "base/region.h"
 #include "model/layer.h"
@@ -120,5 +119,3 @@ int graph_find_group(const struct graph *graph, const char *name);
 /* Everything that determines the choice of a node's kernels, as text: layer, settings, shapes, layouts and bytes as
  * arranged, batch. */
 char *graph_node_key(const struct graph *graph, int node, struct region *region);
-
-#endif

@@ -3,8 +3,7 @@
  * A definition consists of the settings, the output shape, the parameters and the arithmetic, and has a reference
  * kernel in plain C. A backend replaces reference kernels by kernels of its own. Kernels are pure functions of their
  * arguments: no allocation, no hidden state, no random numbers of their own. Gradients are assigned. */
-#ifndef REMATCH_MODEL_LAYER_H
-#define REMATCH_MODEL_LAYER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -166,5 +165,3 @@ struct layer {
 /* The definition with this name, or NULL; and the table, ended by NULL, in the order of layers.def. */
 const struct layer *layer_find(const char *name);
 extern const struct layer *const layer_table[];
-
-#endif

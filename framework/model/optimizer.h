@@ -1,6 +1,5 @@
 /* Optimizers: one row each, updating one parameter in place. */
-#ifndef REMATCH_MODEL_OPTIMIZER_H
-#define REMATCH_MODEL_OPTIMIZER_H
+#pragma once
 
 #include "base/setting.h"
 #include "numerics/element_optimizer.h"
@@ -40,5 +39,3 @@ struct optimizer_numbers optimizer_numbers(const struct optimizer *optimizer, co
 
 const struct optimizer *optimizer_find(const char *name);
 extern const struct optimizer *const optimizer_table[];
-
-#endif

@@ -4,8 +4,7 @@
  * to float once. One exception: where the windows of a pool overlap, each window's share of a gradient is rounded and
  * then added in float, in the order of the outputs. Other kernels are compared with these, so they are written to be
  * read, not to be fast. */
-#ifndef REMATCH_MODEL_REFERENCE_H
-#define REMATCH_MODEL_REFERENCE_H
+#pragma once
 
 #include <stdlib.h>
 
@@ -109,5 +108,3 @@ enum status same_infer(const void *settings, const struct shape *x, struct shape
 
 /* y = x for the batch, unless they are the same memory. */
 void copy_batch(const struct reference *r, void *y, const void *x);
-
-#endif

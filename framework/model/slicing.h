@@ -2,8 +2,7 @@
  * sliced, so that its batch is computed by one call of a kernel a slice in every schedule, or whole. So the arithmetic
  * is a property of the slicing, not of a schedule: outputs of a sliced node have the same bits whichever nodes run in
  * between, and the gradient of its parameters is the sum of its slices' in ascending order. */
-#ifndef REMATCH_MODEL_SLICING_H
-#define REMATCH_MODEL_SLICING_H
+#pragma once
 
 #include "model/graph.h"
 
@@ -45,5 +44,3 @@ enum status graph_slice(struct graph *graph, int64_t slices, bool keep_few);
 /* The graph of one slice, as a backend's kernels for sliced nodes see it: batch / slices samples, the same nodes; in
  * the graph's region. */
 struct graph *graph_of_slice(const struct graph *graph);
-
-#endif

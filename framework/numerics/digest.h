@@ -1,7 +1,6 @@
 /* Digests. The digest of a tensor is the XXH3-128 of the XXH3-128s of its 64 KiB pieces, so that any number of threads,
  * or a device, can compute it. It is evidence of equality, not protection against forgery. */
-#ifndef REMATCH_NUMERICS_DIGEST_H
-#define REMATCH_NUMERICS_DIGEST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,5 +35,3 @@ char *digest_print(struct digest digest, char text[33]);
 
 /* The same in room of its own, which lasts as long as the block around it. */
 #define DIGEST_TEXT(digest) digest_print((digest), (char[33]){""})
-
-#endif

@@ -1,8 +1,7 @@
 /* Which elements dropout keeps, one at a time, for C and CUDA.
  *
  * Contract: the decisions are rng_keep()'s, in every mode that draws; a pure function of the arguments. */
-#ifndef REMATCH_NUMERICS_ELEMENT_DRAW_H
-#define REMATCH_NUMERICS_ELEMENT_DRAW_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -49,5 +48,3 @@ ELEMENT_DRAW unsigned element_keep(const struct element_draw *draw, int64_t elem
     }
     return philox4x32(draw->key[0], draw->key[1], counter).word[at % 4] >= draw->threshold;
 }
-
-#endif

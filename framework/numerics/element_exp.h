@@ -4,8 +4,7 @@
  * 754 says (fmaf too), so equal arguments give equal bits on any machine and in any lane of a vector. A NaN stays one.
  * The error given below was measured against the C library's function in double (tests/numerics/test_element_gelu.c).
  */
-#ifndef REMATCH_NUMERICS_ELEMENT_EXP_H
-#define REMATCH_NUMERICS_ELEMENT_EXP_H
+#pragma once
 
 #include <math.h>
 #include <stdint.h>
@@ -48,5 +47,3 @@ ELEMENT_EXP float element_exp(float x, float rest)
     const int32_t half = k >> 1; /* in two steps, since 2^n may be subnormal */
     return (1.0f + fmaf(r2, q, r)) * element_power_of_two(half) * element_power_of_two(k - half);
 }
-
-#endif

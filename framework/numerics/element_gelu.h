@@ -5,8 +5,7 @@
  * The errors given below were measured against the C library's functions in double
  * (tests/numerics/test_element_gelu.c).
  */
-#ifndef REMATCH_NUMERICS_ELEMENT_GELU_H
-#define REMATCH_NUMERICS_ELEMENT_GELU_H
+#pragma once
 
 #include "numerics/element_exp.h"
 
@@ -65,5 +64,3 @@ ELEMENT_GELU float element_gelu_slope(float x)
     const float below = t.exp * fmaf(t.a, -0.39894228040f, t.ratio), above = 1.0f - below;
     return element_choose(x, below, above) + 0.0f * x;
 }
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Contract: float arithmetic in the order written here, every product and sum rounded, so that equal operands give
  * equal bits on any machine. */
-#ifndef REMATCH_NUMERICS_ELEMENT_OPTIMIZER_H
-#define REMATCH_NUMERICS_ELEMENT_OPTIMIZER_H
+#pragma once
 
 #include <math.h>
 
@@ -51,5 +50,3 @@ ELEMENT_OPTIM void adam_element(struct optimizer_numbers n, float *p, float g, f
     *v = n.beta2 * *v + n.rest2 * (g * g);
     *p = n.keep * *p - n.rate * *m / (sqrtf(*v) * n.second + n.epsilon);
 }
-
-#endif

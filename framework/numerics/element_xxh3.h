@@ -7,8 +7,7 @@
  * and all lanes are folded into two words.
  *
  * Contract: the bits of libxxhash's XXH3_128bits() (tests/numerics/test_xxh3.c). Machines are little-endian. */
-#ifndef REMATCH_NUMERICS_ELEMENT_XXH3_H
-#define REMATCH_NUMERICS_ELEMENT_XXH3_H
+#pragma once
 
 #include <stdint.h>
 
@@ -110,5 +109,3 @@ ELEMENT_XXH3 struct xxh3 xxh3_finish(uint64_t low, uint64_t high, uint64_t bytes
     struct xxh3 hash = {xxh3_avalanche(low + bytes * XXH3_PRIME64_1), xxh3_avalanche(high + ~(bytes * XXH3_PRIME64_2))};
     return hash;
 }
-
-#endif

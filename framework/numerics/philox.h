@@ -2,8 +2,7 @@
  *
  * Contract: a pure function of key and counter, so a draw depends neither on time nor place nor on the number of
  * threads. */
-#ifndef REMATCH_NUMERICS_PHILOX_H
-#define REMATCH_NUMERICS_PHILOX_H
+#pragma once
 
 #include <stdint.h>
 
@@ -31,5 +30,3 @@ PHILOX_FUNCTION struct philox philox4x32(uint32_t key0, uint32_t key1, struct ph
     }
     return counter;
 }
-
-#endif

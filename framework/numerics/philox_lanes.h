@@ -3,8 +3,7 @@
  * lower halves count, so that no shuffle is needed.
  *
  * Contract: philox_lanes() gives philox4x32() of each counter, whatever the width of the vectors. */
-#ifndef REMATCH_NUMERICS_PHILOX_LANES_H
-#define REMATCH_NUMERICS_PHILOX_LANES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -62,5 +61,3 @@ static inline void philox_lanes(uint32_t key0, uint32_t key1, struct philox_lane
         add1 += 0xBB67AE85u;
     }
 }
-
-#endif

@@ -4,8 +4,7 @@
  * Key = (seed, domain); counter = (element / 4 in logical order, sample = index in the global batch, node, step).
  * experiments/README.md describes the modes; only `unsafe` lets a recomputation draw other numbers, in order to be
  * caught. */
-#ifndef REMATCH_NUMERICS_RNG_H
-#define REMATCH_NUMERICS_RNG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -63,5 +62,3 @@ extern const char *const init_words[];
  * Radford et al., 2018), by Box-Muller. */
 void rng_init(enum init init, uint64_t seed, uint32_t index, int64_t fan_in, int64_t fan_out, int64_t first,
               int64_t count, float *out);
-
-#endif

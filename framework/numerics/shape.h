@@ -1,7 +1,6 @@
 /* The shape of one sample, in logical order, and its arithmetic. The batch is always the outermost dimension of a value
  * and is stored separately. */
-#ifndef REMATCH_NUMERICS_SHAPE_H
-#define REMATCH_NUMERICS_SHAPE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ static inline size_t round_up(size_t bytes) { return (bytes + ALIGNMENT - 1) / A
 
 /* Of positive numbers, a / b rounded up. */
 static inline int64_t ratio_up(int64_t a, int64_t b) { return a / b + (a % b != 0); }
-
-#endif

@@ -3,8 +3,7 @@
  * Contract: in double, over 16 lanes within 64 KiB pieces, lanes and then pieces added in their order: the bits depend
  * neither on threads nor on vector width. No finite float's square overflows, so the sum is finite exactly where every
  * element is. */
-#ifndef REMATCH_NUMERICS_SUM_OF_SQUARES_H
-#define REMATCH_NUMERICS_SUM_OF_SQUARES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -13,5 +12,3 @@ double sum_of_squares(const float *x, size_t count, int threads);
 
 /* Goes on from the sum of the floats before x, whole pieces: the sum of all. */
 double sum_of_squares_from(double sum, const float *x, size_t count, int threads);
-
-#endif

@@ -1,7 +1,6 @@
 /* The batch of a text data set: value 0 of a network that reads text, a sample being {3, T} of float. Row 0 holds token
  * ids, row 1 segment ids, row 2 the mask: 1 for a token, 0 for padding. */
-#ifndef REMATCH_NUMERICS_TOKEN_BATCH_H
-#define REMATCH_NUMERICS_TOKEN_BATCH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -15,5 +14,3 @@ enum { TOKEN_IDS, TOKEN_SEGMENTS, TOKEN_MASK, TOKEN_ROWS };
 
 /* The row of an id in a table of rows rows; 0 for an id outside of it, and for a NaN. */
 TOKENS_FUNCTION int64_t token_row(float id, int64_t rows) { return id >= 0 && id < (float)rows ? (int64_t)id : 0; }
-
-#endif

@@ -1,6 +1,5 @@
 /* The events of a schedule: what runs at each node for each slice, and what is read of it later. */
-#ifndef REMATCH_PLAN_EVENTS_H
-#define REMATCH_PLAN_EVENTS_H
+#pragma once
 
 #include "backend/network.h"
 #include "plan/schedule.h"
@@ -35,5 +34,3 @@ unsigned event_reads(const struct network *network, const struct event *event);
 /* The place of a slice, or of the first of all, in arrays by value or node and slice; and how many places follow. */
 static inline int slice_place(int slices, int index, int slice) { return index * slices + (slice > 0 ? slice : 0); }
 static inline int slice_places(int slices, int slice) { return slice == WHOLE_BATCH ? slices : 1; }
-
-#endif

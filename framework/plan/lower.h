@@ -1,7 +1,6 @@
 /* From a schedule to ops and buffers: liveness decides what each forward saves, when buffers die, and which
  * recomputations are dead. The rules are listed in framework/README.md. */
-#ifndef REMATCH_PLAN_LOWER_H
-#define REMATCH_PLAN_LOWER_H
+#pragma once
 
 #include "backend/network.h"
 #include "plan/op.h"
@@ -24,5 +23,3 @@ struct lowered {
  * forward. Everything lives in region. */
 struct lowered lower(const struct network *network, const struct schedule *schedule,
                      const struct lower_options *options, struct region *region);
-
-#endif

@@ -1,6 +1,5 @@
 /* What a plan consists of: ops in the order they run, and the buffers they work on. Data only; lower() makes it. */
-#ifndef REMATCH_PLAN_OP_H
-#define REMATCH_PLAN_OP_H
+#pragma once
 
 #include "model/slicing.h"
 #include "numerics/digest.h"
@@ -69,5 +68,3 @@ size_t buffers_live(const struct buffer *buffer, int buffers, int ops, size_t *l
 
 /* The digest that identifies a plan: of every member of every op and buffer, offsets included. */
 struct digest ops_digest(const struct op *op, int ops, const struct buffer *buffer, int buffers);
-
-#endif

@@ -1,6 +1,5 @@
 /* Canonical search for placements, as in MiniMalloc (Moffitt, ASPLOS 2023). */
-#ifndef REMATCH_PLAN_PLACEMENT_SEARCH_H
-#define REMATCH_PLAN_PLACEMENT_SEARCH_H
+#pragma once
 
 #include "plan/op.h"
 
@@ -8,5 +7,3 @@
  * the offsets where it finds one, and returns the smallest; raises *bound where it exhausts the placements below. Ends
  * after a fixed number of comparisons, so its result is a pure function of the buffers. */
 size_t placement_search(struct buffer *buffer, int buffers, size_t extent, size_t *bound);
-
-#endif

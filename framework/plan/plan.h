@@ -1,6 +1,5 @@
 /* The plan: a training step as data, complete before it runs. */
-#ifndef REMATCH_PLAN_PLAN_H
-#define REMATCH_PLAN_PLAN_H
+#pragma once
 
 #include "plan/lower.h"
 #include "plan/plan_data.h"
@@ -88,5 +87,3 @@ char *plan_buffer_text(const struct plan *plan, int buffer, char *text);
  * count. And the largest of them with their sizes: "conv1_2.y (784.0 MiB), conv1_1.y (784.0 MiB)". */
 int plan_peak_buffers(const struct plan *plan, struct region *region, int **buffer);
 const char *plan_peak_text(const struct plan *plan, struct region *region);
-
-#endif

@@ -1,7 +1,6 @@
 /* A plan as data that depends on nothing else: its schedule, ops and buffers, what they were made from, and the figures
  * it claims. What /plan of a result file holds, and what simulate.h judges. */
-#ifndef REMATCH_PLAN_PLAN_DATA_H
-#define REMATCH_PLAN_PLAN_DATA_H
+#pragma once
 
 #include "plan/op.h"
 
@@ -79,5 +78,3 @@ struct plan_data {
 /* Every count, number of a row and kind is in its range, and the nodes are a network; ST_DIFFERS: the message says
  * which is not. What holds before anything of an data is used as an index. */
 enum status plan_data_check(const struct plan_data *data);
-
-#endif

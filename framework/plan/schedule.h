@@ -4,8 +4,7 @@
  *
  * Where the batch is divided into slices, F[from,to)/2 runs the nodes for slice 2 alone. A step without a slice runs,
  * node by node, all slices in ascending order. */
-#ifndef REMATCH_PLAN_SCHEDULE_H
-#define REMATCH_PLAN_SCHEDULE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -56,5 +55,3 @@ char *schedule_print(const struct schedule *schedule, struct region *region);
 
 /* The inverse; spaces and newlines separate steps, '#' starts a comment. ST_SPEC names the step that cannot be read. */
 enum status schedule_parse(const char *text, struct region *region, struct schedule *schedule);
-
-#endif

@@ -1,7 +1,6 @@
 /* The spots of placed buffers, each list in the order of offsets. A list for every dyadic part of the time holds all
  * spots that are alive in it, so that what a buffer overlaps is found among few others, however many there are. */
-#ifndef REMATCH_PLAN_SPOTS_H
-#define REMATCH_PLAN_SPOTS_H
+#pragma once
 
 #include "base/region.h"
 
@@ -33,5 +32,3 @@ void spots_add(struct spots *spots, struct spot spot);
 
 /* A list with all spots that are alive at some op from birth to death, and others. */
 const struct chunk *spots_near(const struct spots *spots, int birth, int death);
-
-#endif

@@ -1,7 +1,6 @@
 /* Stages: the finest division of a network into ranges between which exactly one activation is live, derived from the
  * graph. And units: the ranges that policies divide a network by. */
-#ifndef REMATCH_PLAN_STAGES_H
-#define REMATCH_PLAN_STAGES_H
+#pragma once
 
 #include "backend/network.h"
 #include "plan/schedule.h"
@@ -28,5 +27,3 @@ enum status units_find(const struct graph *graph, enum unit unit, struct region 
  * that reads one of them, and keeps the saved tensors of the others from the first forward; else recomputes the whole
  * range first (as torch does). */
 void stages_recompute(const struct network *network, int from, int to, bool keep_saved, struct schedule *schedule);
-
-#endif

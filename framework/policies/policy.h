@@ -1,6 +1,5 @@
 /* A policy emits a schedule; liveness derives from it what is saved, freed and recomputed. */
-#ifndef REMATCH_POLICIES_POLICY_H
-#define REMATCH_POLICIES_POLICY_H
+#pragma once
 
 #include <assert.h>
 
@@ -123,5 +122,3 @@ extern const struct setting policy_budget_keys[];
 /* The policy called name, or NULL; and the table, ended by NULL, in the order of policies.def. */
 const struct policy *policy_find(const char *name);
 extern const struct policy *const policy_table[];
-
-#endif

@@ -1,6 +1,5 @@
 /* Schedules of other policies, as candidates for `optimal`. */
-#ifndef REMATCH_POLICIES_RIVALS_H
-#define REMATCH_POLICIES_RIVALS_H
+#pragma once
 
 #include "policies/policy.h"
 #include "search/budget.h"
@@ -16,5 +15,3 @@ void rivals_with_budget(struct optimum *optimum, const struct policy_input *inpu
 
 /* rivals_prepare() with the whole front solved and searched. */
 struct optimum *rivals_front(const struct network *network, enum rng_mode rng);
-
-#endif

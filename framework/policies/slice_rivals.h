@@ -1,6 +1,5 @@
 /* Schedules of slices, as candidates for `optimal` on a network whose batch has slices. */
-#ifndef REMATCH_POLICIES_SLICE_RIVALS_H
-#define REMATCH_POLICIES_SLICE_RIVALS_H
+#pragma once
 
 #include "search/optimum.h"
 
@@ -15,5 +14,3 @@ void slice_rivals_add_batches(struct optimum *optimum, const struct optimum *sli
  * output, and are computed again and differentiated at the end; they and the nodes behind the cut by schedules of their
  * fronts, and all of it slice by slice where no whole node is between (schedule_append_by_slice()). */
 void slice_rivals_add_cuts(struct optimum *optimum, enum rng_mode rng);
-
-#endif

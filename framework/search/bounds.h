@@ -1,8 +1,7 @@
 /* Lower bounds of memory and time for every schedule, persistent or not, on the same network with the same kernels, and
  * for every choice of what open relus keep. They bound how far a plan is from the optimum. Of a network in slices, the
  * memory and the floor alone hold for schedules of slices, and no other is computed. */
-#ifndef REMATCH_SEARCH_BOUNDS_H
-#define REMATCH_SEARCH_BOUNDS_H
+#pragma once
 
 #include "plan/stages.h"
 
@@ -35,5 +34,3 @@ double bounds_gap(const struct bounds *bounds, double time);
 
 /* Least number of advances that reverse steps steps with slots checkpoints (the first state takes one of them). */
 double bounds_advances(int64_t steps, int64_t slots);
-
-#endif

@@ -3,8 +3,7 @@
  * In bytes a budget bounds the peak: static bytes and arena. As a percentage it is a share of store_all's live peak,
  * with activation outputs kept and relus where they were written, and bounds the arena. It is never exceeded: where the
  * placement of a schedule takes more than its live peak, a schedule with a lower one is taken. */
-#ifndef REMATCH_SEARCH_BUDGET_H
-#define REMATCH_SEARCH_BUDGET_H
+#pragma once
 
 #include "plan/plan.h"
 #include "search/optimum.h"
@@ -62,5 +61,3 @@ struct budgeted budget_find(const struct optimum *optimum, size_t limit, const s
  * keeps the budget: budget_refuse() with the least arena among a few points of least memory. */
 enum status budget_schedule(struct optimum *optimum, const struct budget *budget, const struct plan_options *options,
                             struct schedule *schedule, struct budgeted *budgeted);
-
-#endif

@@ -1,6 +1,5 @@
 /* Pareto points contributed by schedules outside the solver's class. */
-#ifndef REMATCH_SEARCH_CANDIDATES_H
-#define REMATCH_SEARCH_CANDIDATES_H
+#pragma once
 
 #include "plan/plan.h"
 #include "search/pareto_front.h"
@@ -29,5 +28,3 @@ void candidate_points_add_as_is(struct candidate_points *candidates, const struc
  * front had it. Both in region. */
 void candidate_points_merge(const struct candidate_points *candidates, size_t most, struct region *region,
                             struct front *front, const struct candidate_point ***origin);
-
-#endif

@@ -1,7 +1,6 @@
 /* A lower bound of the time of all recomputations that sees shortcuts: whatever is kept beside one op, what later
  * events read and is not kept must be recomputed, and so must what those recomputations read and is not kept. */
-#ifndef REMATCH_SEARCH_CLOSURE_BOUND_H
-#define REMATCH_SEARCH_CLOSURE_BOUND_H
+#pragma once
 
 #include "search/step_model.h"
 
@@ -9,5 +8,3 @@
  * keeps the smaller choice for each. Which values to keep is a minimum closure once a kept byte has a price: a minimum
  * cut; the price is the one that bounds best (Lagrangian). It stops after a fixed number of edges. */
 double closure_bound(const struct step_model *model, size_t limit);
-
-#endif

@@ -1,8 +1,7 @@
 /* What is resident while a training step is simulated under a memory limit, and what to evict next: the heuristic h_DTR
  * of Kirisame, Lyubomirsky, Haan, Brennan, He, Roesch, Chen, Tatlock, "Dynamic Tensor Rematerialization", 2021. A
  * node's forward writes two storages, its value and its saved tensors. */
-#ifndef REMATCH_SEARCH_DTR_RESIDENCY_H
-#define REMATCH_SEARCH_DTR_RESIDENCY_H
+#pragma once
 
 #include "backend/network.h"
 
@@ -75,5 +74,3 @@ void dtr_residency_read(struct dtr_residency *r, struct storage *storage);
  * it, to compute its inputs, and after it, because of it, through storages that are not resident), by bytes and by time
  * since the last access; or as enum dtr_score says. */
 void dtr_residency_evict(struct dtr_residency *r);
-
-#endif

@@ -1,7 +1,6 @@
 /* Simulates a training step that evicts and rematerialises under a memory limit, as an online runtime would, and writes
  * it down as a schedule. */
-#ifndef REMATCH_SEARCH_DTR_SIMULATION_H
-#define REMATCH_SEARCH_DTR_SIMULATION_H
+#pragma once
 
 #include "plan/lower.h"
 #include "search/dtr_residency.h"
@@ -38,5 +37,3 @@ enum status dtr_simulation_create(const struct network *network, const struct lo
  * recomputations exceeds a limit. */
 enum status dtr_simulation_schedule(const struct dtr_simulation *simulation, size_t limit, struct schedule *schedule,
                                     struct dtr_result *result);
-
-#endif

@@ -20,8 +20,7 @@
  * that of Beaumont, Eyraud-Dubois, Herrmann, Joly and Shilova, "Optimal checkpointing for heterogeneous chains" (2019),
  * with saved tensors and cut values distinguished, and with memory as step functions; all bytes come from lowering
  * (stage_profile.h). */
-#ifndef REMATCH_SEARCH_OPTIMUM_H
-#define REMATCH_SEARCH_OPTIMUM_H
+#pragma once
 
 #include "search/visit_options.h"
 
@@ -48,5 +47,3 @@ void optimum_destroy(struct optimum *optimum);
 
 /* Appends the schedule of a point of the front to an empty schedule. */
 void optimum_schedule(const struct optimum *optimum, int point, struct schedule *schedule);
-
-#endif

@@ -1,6 +1,5 @@
 /* Time as a step function of memory, as the list of its steps: exact in bytes, without rounding or slots. */
-#ifndef REMATCH_SEARCH_PARETO_FRONT_H
-#define REMATCH_SEARCH_PARETO_FRONT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -49,5 +48,3 @@ void envelope_add(struct envelope *envelope, const struct alternative *alternati
 /* Copies the front into region and empties the envelope, which keeps its memory. */
 void envelope_take(struct envelope *envelope, struct region *region, struct front *front);
 void envelope_free(struct envelope *envelope);
-
-#endif

@@ -1,8 +1,7 @@
 /* Candidates of any class for the front: schedules of DTR's simulation where a stage has several nodes, so that the
  * class of optimum.h is far from all schedules; and, where the network has few enough nodes, of searches over states
  * (state_search.h) and over dropped outputs (drop_search.h). */
-#ifndef REMATCH_SEARCH_SCHEDULE_SEARCH_H
-#define REMATCH_SEARCH_SCHEDULE_SEARCH_H
+#pragma once
 
 #include "search/optimum.h"
 
@@ -16,5 +15,3 @@ void schedule_search_prepare(struct optimum *optimum);
 bool schedule_search_within(struct optimum *optimum, size_t limit, bool wide);
 void schedule_search_least(struct optimum *optimum);
 void schedule_search_front(struct optimum *optimum);
-
-#endif

@@ -1,6 +1,5 @@
 /* Integer programmes, solved by COIN-OR's program cbc where it is installed. */
-#ifndef REMATCH_SEARCH_SOLVER_H
-#define REMATCH_SEARCH_SOLVER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -23,5 +22,3 @@ void solver_remove(const char *folder);
  * the folder is removed and the signal takes its course. ST_MISSING: there is no solver; ST_FAILED: it cannot be run,
  * failed, or left no answer. */
 enum status solver_run(const char *folder, double seconds, struct region *region, struct solver_answer *answer);
-
-#endif

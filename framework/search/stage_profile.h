@@ -4,8 +4,7 @@
  *
  * Contract: the live bytes of an op of the run, here, are those of the run, its two cut values and their gradients at
  * that op in any schedule of the whole network that treats the run alike; the rest of that schedule adds to them. */
-#ifndef REMATCH_SEARCH_STAGE_PROFILE_H
-#define REMATCH_SEARCH_STAGE_PROFILE_H
+#pragma once
 
 #include "plan/lower.h"
 
@@ -44,5 +43,3 @@ struct stage_profile subnetwork_profile(const struct subnetwork *subnetwork, con
  * keep. */
 void subnetwork_backward(const struct network *network, int from, int to, const bool *recompute,
                          struct schedule *schedule);
-
-#endif

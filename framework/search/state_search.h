@@ -6,8 +6,7 @@
  * A state is bounded by its time and the least time to recompute of what is needed as many bytes as exceed the limit at
  * an earlier backward (a fractional knapsack), and the states of one position are expanded in about that order. A beam
  * limits how many: where it left none out, the result is the optimum of all schedules. */
-#ifndef REMATCH_SEARCH_STATE_SEARCH_H
-#define REMATCH_SEARCH_STATE_SEARCH_H
+#pragma once
 
 #include "search/step_model.h"
 
@@ -30,5 +29,3 @@ struct state_search_result {
  * INFINITY: any. The sequence lives in region. */
 struct state_search_result state_search(const struct step_model *model, size_t limit, double below,
                                         struct state_effort effort, struct region *region);
-
-#endif

@@ -1,7 +1,6 @@
 /* A training step as what no schedule changes, its backbone, and what a schedule adds to it: the recomputations between
  * two events of the backbone. Evaluates such sequences as lowering would, in one sweep and without allocating. */
-#ifndef REMATCH_SEARCH_STEP_MODEL_H
-#define REMATCH_SEARCH_STEP_MODEL_H
+#pragma once
 
 #include "plan/lower.h"
 
@@ -53,5 +52,3 @@ struct sequence_cost sequence_evaluate(const struct step_model *model, struct se
  * states what open relus keep in the model's network. */
 struct sequence sequence_of(const struct step_model *model, const struct schedule *schedule, struct region *region);
 void sequence_schedule(const struct step_model *model, const struct sequence *sequence, struct schedule *schedule);
-
-#endif

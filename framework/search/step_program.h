@@ -4,8 +4,7 @@
  *
  * Its least time bounds that of every schedule. Where it is ordered, rows for each recomputation are added: then it has
  * the schedules that recompute a node at most once between two events, in the order of the nodes, and no others. */
-#ifndef REMATCH_SEARCH_STEP_PROGRAM_H
-#define REMATCH_SEARCH_STEP_PROGRAM_H
+#pragma once
 
 #include <stdio.h>
 
@@ -35,5 +34,3 @@ enum status step_program_write(const struct step_model *model, size_t limit, boo
 /* The sequence of a solution: lines with a column's name and its value, which are not trusted; columns that are not
  * named are 0. In region. */
 struct sequence step_program_read(const struct step_program *program, const char *solution, struct region *region);
-
-#endif

@@ -8,8 +8,7 @@
  * all its other nodes. Of relus that are open: outputs everywhere, signs everywhere, and signs where no other node's
  * backward reads the output, with either for the run's last node. A variant that is nowhere better than another one is
  * left out. Equal runs are examined once. */
-#ifndef REMATCH_SEARCH_VARIANTS_H
-#define REMATCH_SEARCH_VARIANTS_H
+#pragma once
 
 #include "plan/stages.h"
 #include "search/stage_profile.h"
@@ -87,5 +86,3 @@ bool *variants_unpack(uint64_t recompute, int nodes, struct region *region);
 /* Marks the nodes of the forward of a run that ends a visit: those whose output or saved tensors are read. */
 bool *variants_last_nodes(const struct network *network, const struct node_range *nodes, uint64_t recompute,
                           enum rng_mode rng, struct region *region);
-
-#endif

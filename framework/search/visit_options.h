@@ -1,7 +1,6 @@
 /* The options of a visit: every way in which the class of optimum.h may begin it, each with its cost as alternatives of
  * fronts (pareto_front.h). What solving compares, and what writing a schedule chooses from. */
-#ifndef REMATCH_SEARCH_VISIT_OPTIONS_H
-#define REMATCH_SEARCH_VISIT_OPTIONS_H
+#pragma once
 
 #include "search/candidates.h"
 #include "search/variants.h"
@@ -100,5 +99,3 @@ bool visit_may_end(const struct solution *solution, int first, int at);
 
 /* Calls search->look for each option. */
 void visit_options(const struct optimum *o, const struct visit *v, struct option_search *search);
-
-#endif

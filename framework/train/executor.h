@@ -1,6 +1,5 @@
 /* Runs a plan: one small loop, no allocation, no decisions. */
-#ifndef REMATCH_TRAIN_EXECUTOR_H
-#define REMATCH_TRAIN_EXECUTOR_H
+#pragma once
 
 #include "train/executor_options.h"
 
@@ -63,5 +62,3 @@ const uint64_t *executor_op_ns(const struct executor *exec);
 /* After a step whose loss was not finite: runs the same step's forward again, checks every value, and returns the first
  * node that wrote one that is not finite, -1: none. */
 int executor_find_not_finite(struct executor *exec);
-
-#endif

@@ -1,6 +1,5 @@
 /* How an executor runs a plan. */
-#ifndef REMATCH_TRAIN_EXECUTOR_OPTIONS_H
-#define REMATCH_TRAIN_EXECUTOR_OPTIONS_H
+#pragma once
 
 #include "train/fault.h"
 
@@ -19,5 +18,3 @@ struct executor_options {
     bool check_recompute; /* compare the digest of each recomputed value with its first forward's */
     struct fault fault;
 };
-
-#endif

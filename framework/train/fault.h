@@ -1,7 +1,6 @@
 /* Deliberate errors, to test that the proof detects them: the op of a plan that a fault changes, and its effect on
  * memory. */
-#ifndef REMATCH_TRAIN_FAULT_H
-#define REMATCH_TRAIN_FAULT_H
+#pragma once
 
 #include "plan/plan.h"
 
@@ -27,5 +26,3 @@ void *fault_stale(struct backend *backend, char *arena, size_t arena_bytes, cons
 
 /* Copies piece by piece; the blocks may overlap, and stale bytes may then be copied more than once. */
 void fault_copy(struct backend *backend, char *to, const char *from, size_t bytes);
-
-#endif

@@ -1,6 +1,5 @@
 /* Learning rate schedules: one row each, a pure function of the step and the number of steps. */
-#ifndef REMATCH_TRAIN_LEARNING_RATE_H
-#define REMATCH_TRAIN_LEARNING_RATE_H
+#pragma once
 
 #include "base/setting.h"
 
@@ -18,5 +17,3 @@ struct learning_rate {
 
 const struct learning_rate *learning_rate_find(const char *name);
 extern const struct learning_rate *const learning_rate_table[];
-
-#endif

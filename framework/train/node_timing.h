@@ -9,8 +9,7 @@
  *
  * Memory: one block, cut anew for each node, so at most what one node's operands take; then parameters, gradients and
  * state. Values are uniform in [-1, 1), so no time depends on denormals. */
-#ifndef REMATCH_TRAIN_NODE_TIMING_H
-#define REMATCH_TRAIN_NODE_TIMING_H
+#pragma once
 
 #include "backend/network.h"
 #include "model/optimizer.h"
@@ -53,5 +52,3 @@ enum status measure_nodes(const struct network *network, const int *nodes, int c
 enum status measure_rest(const struct network *network, const struct optimizer *optimizer,
                          const struct optimizer_settings *settings, const struct measure_options *options,
                          struct measured_rest *rest);
-
-#endif

@@ -1,6 +1,5 @@
 /* One op of a plan: from buffers to addresses, and the call of its kernel. Of the executor, and of timing. */
-#ifndef REMATCH_TRAIN_RUN_OP_H
-#define REMATCH_TRAIN_RUN_OP_H
+#pragma once
 
 #include "backend/batch_transfer.h"
 #include "train/executor_options.h"
@@ -53,5 +52,3 @@ enum status slice_backward_run(const struct network *network, int node, bool add
 
 /* Errors: those of the kernel. */
 enum status op_run(struct executor *e, const struct op *op);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Contract: parameters, gradients and state are in logical order, so their digests do not depend on backend or policy;
  * the digest of a step is XXH3-128 of the tensor digests in parameter order. */
-#ifndef REMATCH_TRAIN_TRAINING_STEP_H
-#define REMATCH_TRAIN_TRAINING_STEP_H
+#pragma once
 
 #include "model/optimizer.h"
 #include "train/executor.h"
@@ -53,5 +52,3 @@ enum status train_step(struct train *train, uint32_t step, struct train_result *
  * train_begin() failed. */
 enum status train_begin(struct train *train, uint32_t step);
 enum status train_end(struct train *train, struct train_result *result);
-
-#endif

@@ -7,8 +7,7 @@
  * Loops run over strips: whole rows of a group that follow each other. A strip is read in chunks of whole rows, LANES
  * floats at most. A lane is a place in a chunk; it belongs to channel number lane % width of the group, and sums are
  * kept by lane until a piece ends. */
-#ifndef REMATCH_KERNELS_CPU_BATCH_NORM_PIECES_H
-#define REMATCH_KERNELS_CPU_BATCH_NORM_PIECES_H
+#pragma once
 
 #include <string.h>
 
@@ -96,5 +95,3 @@ void batch_norm_divide(struct batch_norm *b, const struct extent *x);
 /* Whether a group's values of so many tensors stay in the second-level cache from the first pass to the last. */
 bool batch_norm_caches(const struct batch_norm *b, int tensors);
 void batch_norm_run(const struct batch_norm *b, const struct kernel_args *args, const struct passes *passes);
-
-#endif

@@ -1,6 +1,5 @@
 /* The plan of a convolution's pass: algorithm, batch chunk, reorders and their offsets in scratch. */
-#ifndef REMATCH_CPU_CONV_H
-#define REMATCH_CPU_CONV_H
+#pragma once
 
 #include "cpu.h"
 
@@ -32,5 +31,3 @@ struct conv_plan {
  */
 enum status conv_plan_make(struct backend *backend, const struct conv_request *request, struct conv_plan *plan);
 void conv_plan_release(struct conv_plan *plan);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the kernels of the cpu backend share: the backend's state, layouts of values, times. */
-#ifndef REMATCH_CPU_H
-#define REMATCH_CPU_H
+#pragma once
 
 #include "backend/backend.h"
 #include "backend/layer_state.h"
@@ -27,5 +26,3 @@ static inline void clock_lap(struct backend *backend, enum clock_class class)
     backend->clock_ns[class] += now - backend->lap_start;
     backend->lap_start = now;
 }
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Contract: describing a call and call_ready() allocate everything; call_run() binds pointers and executes. Scratchpads
  * are always the caller's. */
-#ifndef REMATCH_CPU_DNNL_H
-#define REMATCH_CPU_DNNL_H
+#pragma once
 
 #include <oneapi/dnnl/dnnl.h>
 
@@ -109,5 +108,3 @@ struct matrix {
 /* c (m x n, rows stride apart) = a b; a is m x k, b is k x n. Called in a parallel region it runs on the calling thread
  * alone. */
 enum status gemm(int64_t m, int64_t n, int64_t k, struct matrix a, struct matrix b, float *c, int64_t stride);
-
-#endif

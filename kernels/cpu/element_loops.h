@@ -1,8 +1,7 @@
 /* Loops over floats without a vendor call: multi-threaded, and the compiler vectorizes them.
  *
  * Contract: elements are independent, so the bits of the results depend neither on threads nor on pieces. */
-#ifndef REMATCH_KERNELS_CPU_ELEMENT_LOOPS_H
-#define REMATCH_KERNELS_CPU_ELEMENT_LOOPS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -142,5 +141,3 @@ void copy_rows(float *to, int64_t count, const float *from, int64_t stride, int6
 void fill_words(uint32_t *to, uint32_t pattern, size_t words);
 /* Writes to each page, from all threads. */
 void touch_pages(void *block, size_t bytes);
-
-#endif

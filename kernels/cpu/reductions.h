@@ -2,8 +2,7 @@
  *
  * Contract: a column is summed in pieces of PIECE_ROWS rows, each in ascending order, then the pieces in ascending
  * order; so the bits depend neither on threads nor on the distribution of columns. */
-#ifndef REMATCH_KERNELS_CPU_REDUCTIONS_H
-#define REMATCH_KERNELS_CPU_REDUCTIONS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -19,5 +18,3 @@ size_t reduce_columns_scratch(int64_t rows, int64_t columns);
 
 /* The second half of it: out = the sum of pieces rows, stride floats apart. */
 void reduce_pieces(const float *piece, int64_t pieces, int64_t stride, int64_t columns, float *out);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * All work is queued on one stream, the queue, and runs in its order. A pass returns when its work is queued. Queued
  * work must not depend on device memory that the host reads: a whole step is captured once and launched again. */
-#ifndef REMATCH_CUDA_H
-#define REMATCH_CUDA_H
+#pragma once
 
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
@@ -133,5 +132,3 @@ struct element_draw element_draw_of(const struct draw *draw, double rate);
 
 /* The factor of surviving elements. */
 static inline float survivor_factor(double rate) { return (float)(1 / (1 - rate)); }
-
-#endif

@@ -4,8 +4,7 @@
  * 0 and 3 and backward data 0 are not) and in its answer for the problem. The fused call that adds bias and relu is not
  * used, since no query reports which algorithms it takes. A kernel runs with the arithmetic for which it was ranked;
  * without TF32 the descriptors say CUDNN_FMA_MATH. */
-#ifndef REMATCH_KERNELS_CUDA_CUDNN_CONV_H
-#define REMATCH_KERNELS_CUDA_CUDNN_CONV_H
+#pragma once
 
 #include "cuda.h"
 
@@ -55,5 +54,3 @@ struct conv_operands {
 /* FORWARD computes y of x and w, PARAMS w of x and y, INPUT x of w and y; chunk after chunk, over which PARAMS adds. */
 enum status cudnn_plan_run(cudnnHandle_t cudnn, const struct conv_problem *problem, enum conv_pass pass,
                            const struct conv_plan *plan, const struct conv_operands *operands);
-
-#endif

@@ -3,8 +3,7 @@
  * Kernels use threadIdx, blockIdx, blockDim, gridDim, static __shared__ arrays, __syncthreads() and
  * __shfl_xor_sync() with all lanes of a warp, and nothing else of CUDA, so that the tests can run them on a host. No
  * atomics: a sum's order is fixed. */
-#ifndef REMATCH_DEVICE_CUH
-#define REMATCH_DEVICE_CUH
+#pragma once
 
 #include <stdint.h>
 
@@ -42,5 +41,3 @@ template <typename T> __device__ static inline T warp_sum(T x)
     for (int step = WARP / 2; step > 0; step /= 2) x += __shfl_xor_sync(ALL_LANES, x, step);
     return x;
 }
-
-#endif

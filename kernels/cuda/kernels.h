@@ -2,8 +2,7 @@
  *
  * All pointers are the device's, and matrices lie row by row without gaps. Work is queued on the stream. An element is
  * computed by one thread; the order of a sum depends on the shape alone. */
-#ifndef REMATCH_CUDA_KERNELS_H
-#define REMATCH_CUDA_KERNELS_H
+#pragma once
 
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
@@ -261,6 +260,4 @@ void launch_update(cudaStream_t stream, enum update_rule rule, float *parameter,
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -2,8 +2,7 @@
  *
  * Where inner is 1, a block sums WARP adjacent units, its warps taking turns at the rows; else it sums one unit, its
  * threads taking turns at the elements of a plane. */
-#ifndef REMATCH_UNIT_SUMS_CUH
-#define REMATCH_UNIT_SUMS_CUH
+#pragma once
 
 #include "device.cuh"
 #include "kernels.h"
@@ -51,5 +50,3 @@ template <class TERM> __device__ static inline double unit_sum(TERM term, struct
     for (int other = (int)threadIdx.x % across; other < THREADS; other += across) sum += sums[other];
     return sum;
 }
-
-#endif

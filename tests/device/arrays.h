@@ -1,6 +1,5 @@
 /* Arrays of host and device that a test creates one by one and frees together. */
-#ifndef REMATCH_TEST_ARRAYS_H
-#define REMATCH_TEST_ARRAYS_H
+#pragma once
 
 #include <cuda_runtime_api.h>
 #include <stddef.h>
@@ -18,5 +17,3 @@ void *array_download(const void *from, size_t bytes);
 
 /* Frees all of them after all queued work. */
 void arrays_free(void);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * REMATCH_HOST_DEVICE in the environment: settings separated by commas. absent: there is no device; memory=BYTES: its
  * memory, by default 1 GiB; lost=N: the device is lost after N pieces of work. */
-#ifndef REMATCH_TEST_DEVICE_H
-#define REMATCH_TEST_DEVICE_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -64,5 +63,3 @@ cudaError_t device_outside_capture();
 #define OUTSIDE()                                                                                                      \
     USABLE();                                                                                                          \
     if (device_outside_capture() != cudaSuccess) return cudaErrorStreamCaptureUnsupported
-
-#endif

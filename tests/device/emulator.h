@@ -1,7 +1,6 @@
 /* CUDA's language as far as launch.h allows it, for g++: included before a .cu file, it makes its kernels run on the
  * host device. */
-#ifndef REMATCH_TEST_EMULATOR_H
-#define REMATCH_TEST_EMULATOR_H
+#pragma once
 
 #define BLOCKS_MOST 3 /* see launch.h */
 
@@ -75,5 +74,3 @@ using std::max;
 using std::min;
 template <class T> T __ldg(const T *p) { return *p; }
 inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
-
-#endif

@@ -1,6 +1,5 @@
 /* Small kernels that test the host device itself; launchers for C. */
-#ifndef REMATCH_TEST_PROBE_H
-#define REMATCH_TEST_PROBE_H
+#pragma once
 
 #include <cuda_runtime_api.h>
 #include <stdint.h>
@@ -30,6 +29,4 @@ void probe_read_step(uint32_t *out, cudaStream_t stream);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

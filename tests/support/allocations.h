@@ -1,7 +1,6 @@
 /* How often our own code has asked for memory: the suite is linked so that malloc and its kin, called from our objects,
  * come by here first. Libraries are not counted. */
-#ifndef REMATCH_TESTS_SUPPORT_ALLOCATIONS_H
-#define REMATCH_TESTS_SUPPORT_ALLOCATIONS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -9,5 +8,3 @@ size_t allocations(void);
 
 /* Bytes of the blocks that aligned_alloc() gave to our objects and that these have not freed. */
 size_t allocations_held(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* Altering result files by plain HDF5 calls. */
-#ifndef REMATCH_TESTS_SUPPORT_ALTERED_FILES_H
-#define REMATCH_TESTS_SUPPORT_ALTERED_FILES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -33,5 +32,3 @@ void alter_endless(const char *path);
 /* Cuts the file, or copies it. */
 void alter_length(const char *path, double share);
 void alter_copy(const char *from, const char *to);
-
-#endif

@@ -1,6 +1,5 @@
 /* Runs of small.yaml in the background, which a test reads, stops or kills. */
-#ifndef REMATCH_TESTS_SUPPORT_BACKGROUND_RUNS_H
-#define REMATCH_TESTS_SUPPORT_BACKGROUND_RUNS_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -28,5 +27,3 @@ long background_steps(const struct cli *cli);
 
 /* Whether its messages so far contain text. */
 bool background_said(const struct cli *cli, const char *text);
-
-#endif

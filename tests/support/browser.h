@@ -1,6 +1,5 @@
 /* A page in headless Chromium. */
-#ifndef REMATCH_TESTS_SUPPORT_BROWSER_H
-#define REMATCH_TESTS_SUPPORT_BROWSER_H
+#pragma once
 
 #include "cli.h"
 
@@ -14,5 +13,3 @@ void browser_require(void);
  * charts     by id: {unit, labels, described, data: of each data set an array of [x, y]}
  * scrolls    whether the page is wider than the window */
 json_t *browser_show(const struct cli *cli, const char *page, int width);
-
-#endif

@@ -1,6 +1,5 @@
 /* The built program as a user runs it, in a folder of its own. */
-#ifndef REMATCH_TESTS_SUPPORT_CLI_H
-#define REMATCH_TESTS_SUPPORT_CLI_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -46,5 +45,3 @@ int cli_repeats(const struct cli *cli, const char *text);
 
 /* The program's path. */
 const char *cli_program(void);
-
-#endif

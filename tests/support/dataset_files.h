@@ -1,6 +1,5 @@
 /* Small data files written by the test, in a temporary folder that is removed with the process. */
-#ifndef REMATCH_TESTS_SUPPORT_DATASET_FILES_H
-#define REMATCH_TESTS_SUPPORT_DATASET_FILES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,5 +29,3 @@ void hand_write(const char *name, const void *data, size_t bytes, bool zipped);
 uint8_t *hand_cifar(int f, size_t *bytes);
 uint8_t *hand_idx_images(int split, size_t *bytes);
 uint8_t *hand_idx_labels(int split, size_t *bytes);
-
-#endif

@@ -1,7 +1,6 @@
 /* Host memory that a test reads and writes, mirrored on a device where the backend's memory is a device's: each block
  * is uploaded before a pass and downloaded after it. */
-#ifndef REMATCH_TESTS_SUPPORT_DEVICE_MIRROR_H
-#define REMATCH_TESTS_SUPPORT_DEVICE_MIRROR_H
+#pragma once
 
 #include "backend/backend.h"
 
@@ -38,5 +37,3 @@ enum status mirror_forward(struct mirror *mirror, const struct kernel *kernel, v
                            const struct kernel_args *args);
 enum status mirror_backward(struct mirror *mirror, const struct kernel *kernel, void *state,
                             const struct kernel_args *args, unsigned parts);
-
-#endif

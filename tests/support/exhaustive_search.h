@@ -1,7 +1,6 @@
 /* Shortest paths over all states of an abstract chain: the live tensors and the progress of the backward. Written from
  * the definition of a chain; shares no code with planning. */
-#ifndef REMATCH_TESTS_SUPPORT_EXHAUSTIVE_SEARCH_H
-#define REMATCH_TESTS_SUPPORT_EXHAUSTIVE_SEARCH_H
+#pragma once
 
 #include "backend/abstract_graph.h"
 
@@ -16,5 +15,3 @@ enum schedules { ANY, PERSISTENT, IN_TURN };
 
 /* The least time (whole numbers) of one that never has more than budget bytes live, -1: there is none. */
 int64_t exhaustive_time(const struct abstract_stage *stage, int stages, int64_t budget, enum schedules among);
-
-#endif

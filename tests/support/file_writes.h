@@ -1,7 +1,6 @@
 /* The calls that write a watched file: replaces pwrite(), ftruncate() and fsync() for the whole suite and records those
  * for that file. */
-#ifndef REMATCH_TESTS_SUPPORT_FILE_WRITES_H
-#define REMATCH_TESTS_SUPPORT_FILE_WRITES_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -18,5 +17,3 @@ void writes_watch(const char *path);
 void writes_forget(void);
 size_t writes_seen(void);
 const struct file_write *writes_get(size_t number);
-
-#endif

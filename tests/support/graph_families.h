@@ -1,6 +1,5 @@
 /* Random networks with shortcuts, in seven families, and three long ones. They are planned, never run. */
-#ifndef REMATCH_TESTS_SUPPORT_GRAPH_FAMILIES_H
-#define REMATCH_TESTS_SUPPORT_GRAPH_FAMILIES_H
+#pragma once
 
 #include "planned_networks.h"
 
@@ -9,5 +8,3 @@ extern const char *const family_names[FAMILIES];
 
 /* A network of about nodes nodes, the loss among them, with whole numbers as times. */
 void family_draw(struct sketch *sketch, struct source *source, enum family family, int nodes);
-
-#endif

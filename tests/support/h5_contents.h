@@ -1,6 +1,5 @@
 /* The content of an HDF5 file, read by plain calls of the library, as text: a line for every array and attribute. */
-#ifndef REMATCH_TESTS_SUPPORT_H5_CONTENTS_H
-#define REMATCH_TESTS_SUPPORT_H5_CONTENTS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -16,5 +15,3 @@ char *contents_difference(const char *a, const char *b);
 
 /* The count floats of an array, to be freed; the test fails unless it has exactly so many. */
 float *floats_of(const char *path, const char *array, size_t count);
-
-#endif

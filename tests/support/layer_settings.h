@@ -1,6 +1,5 @@
 /* Settings of layers as tests write them: {.kernel = 3, .stride = 1}, whatever the layer. */
-#ifndef REMATCH_TESTS_SUPPORT_LAYER_SETTINGS_H
-#define REMATCH_TESTS_SUPPORT_LAYER_SETTINGS_H
+#pragma once
 
 #include "model/graph.h"
 
@@ -32,5 +31,3 @@ const void *settings_of(const struct layer *layer, const struct settings *settin
 
 /* A value that a layer reads from the batch: of the batch's shape, but so wide. Fails the test on any error. */
 int value_of_width(struct graph *graph, int64_t width);
-
-#endif

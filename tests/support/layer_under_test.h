@@ -1,7 +1,6 @@
 /* One layer's kernel, of any backend, with inputs and outputs in the backend's layout and copies in logical order: for
  * tests of two backends against each other. */
-#ifndef REMATCH_TESTS_SUPPORT_LAYER_UNDER_TEST_H
-#define REMATCH_TESTS_SUPPORT_LAYER_UNDER_TEST_H
+#pragma once
 
 #include "backend/network.h"
 #include "device_mirror.h"
@@ -71,5 +70,3 @@ void subject_backward(struct subject *subject, struct kernel_args *args, unsigne
 
 /* Fills bytes with the pattern of a signalling NaN. */
 void spoil(void *data, size_t bytes);
-
-#endif

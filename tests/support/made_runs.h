@@ -1,6 +1,5 @@
 /* A run without training: a small network with its plan, and step figures that are a pure function of the step. */
-#ifndef REMATCH_TESTS_SUPPORT_MADE_RUNS_H
-#define REMATCH_TESTS_SUPPORT_MADE_RUNS_H
+#pragma once
 
 #include "result/record.h"
 #include "small_networks.h"
@@ -41,5 +40,3 @@ void folder_remove(const char *folder);
 
 /* How many files below folder end in tail. */
 int folder_count(const char *folder, const char *tail);
-
-#endif

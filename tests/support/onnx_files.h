@@ -1,8 +1,7 @@
 /* Tests of one node that ONNX publishes as folders: a graph in model.onnx, the operands and the expected outputs in
  * files of one tensor each. Files are protobuf messages (https://protobuf.dev/programming-guides/encoding); of ONNX's
  * messages (onnx.proto) it reads the fields that such a test needs. Nothing that a file says is trusted. */
-#ifndef REMATCH_TESTS_SUPPORT_ONNX_FILES_H
-#define REMATCH_TESTS_SUPPORT_ONNX_FILES_H
+#pragma once
 
 #include "base/region.h"
 
@@ -65,5 +64,3 @@ const char *onnx_text(const struct onnx_test *test, const char *name, const char
 /* Input or output i, NULL where the node has none or it was left out. */
 const struct onnx_tensor *onnx_input(const struct onnx_test *test, int i);
 const struct onnx_tensor *onnx_output(const struct onnx_test *test, int i);
-
-#endif

@@ -1,6 +1,5 @@
 /* ONNX's operators as layers of this project. Images of ONNX are {N, C, H, W}; here, channels come last. */
-#ifndef REMATCH_TESTS_SUPPORT_ONNX_LAYERS_H
-#define REMATCH_TESTS_SUPPORT_ONNX_LAYERS_H
+#pragma once
 
 #include "layer_under_test.h"
 #include "onnx_files.h"
@@ -20,5 +19,3 @@ bool onnx_layer_known(const char *op_type);
 
 /* NULL, and the layer; or why no layer computes this node. Fails the test where the node is not a valid one. */
 const char *onnx_layer_express(const struct onnx_test *test, struct region *region, struct onnx_layer *layer);
-
-#endif

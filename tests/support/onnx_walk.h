@@ -1,6 +1,5 @@
 /* Walking through ONNX's tests of single nodes, and comparing numbers with theirs. */
-#ifndef REMATCH_TESTS_SUPPORT_ONNX_WALK_H
-#define REMATCH_TESTS_SUPPORT_ONNX_WALK_H
+#pragma once
 
 #include "onnx_files.h"
 
@@ -16,5 +15,3 @@ void onnx_walk(bool (*known)(const char *op_type),
  * terms of a sum may cancel. where: a backend, or more, for the message. */
 void onnx_agree(const struct onnx_test *test, const char *where, const char *what, const float *ours,
                 const float *theirs, int64_t count, double cancelled);
-
-#endif

@@ -1,6 +1,5 @@
 /* Everything that can be wrong with a plan, made so. */
-#ifndef REMATCH_TESTS_SUPPORT_PLAN_FAULTS_H
-#define REMATCH_TESTS_SUPPORT_PLAN_FAULTS_H
+#pragma once
 
 #include "plan/plan_data.h"
 #include "planned_networks.h"
@@ -21,5 +20,3 @@ void plan_data_forget(struct plan_data *data, int id);
 /* aimed.c: one a check that ops do what they must; of an data with room for a buffer more. */
 enum { AIMED_ALTERATIONS = 45 };
 extern const struct alteration aimed[AIMED_ALTERATIONS];
-
-#endif

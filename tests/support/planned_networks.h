@@ -1,6 +1,5 @@
 /* Networks that are only planned, never run: layers without arithmetic whose footprints are set by hand. */
-#ifndef REMATCH_TESTS_SUPPORT_PLANNED_NETWORKS_H
-#define REMATCH_TESTS_SUPPORT_PLANNED_NETWORKS_H
+#pragma once
 
 #include "backend/network.h"
 
@@ -45,5 +44,3 @@ void sketch_end(struct sketch *sketch);
 
 /* A random network: up to nodes nodes (and the loss), any footprints that a kernel may have, one or two inputs. */
 void sketch_random(struct sketch *sketch, struct source *source, int nodes);
-
-#endif

@@ -1,6 +1,5 @@
 /* Every policy on every network: the cases of tests of plans. */
-#ifndef REMATCH_TESTS_SUPPORT_POLICY_CASES_H
-#define REMATCH_TESTS_SUPPORT_POLICY_CASES_H
+#pragma once
 
 #include "backend/network.h"
 #include "plan/schedule.h"
@@ -13,5 +12,3 @@ void schedules_visit(void visit(const struct network *network, const struct sche
  * whose nodes are whole, and with updates fused with the backward and without. */
 void sliced_schedules_visit(void visit(const struct network *network, const struct schedule *schedule,
                                        const char *what));
-
-#endif

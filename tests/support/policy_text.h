@@ -1,6 +1,5 @@
 /* Policies by name, with settings as text: "segments=2 unit=stage kinds=conv,linear". */
-#ifndef REMATCH_TESTS_SUPPORT_POLICY_TEXT_H
-#define REMATCH_TESTS_SUPPORT_POLICY_TEXT_H
+#pragma once
 
 #include "policies/policy.h"
 
@@ -22,5 +21,3 @@ struct plan *policy_text_plan(const struct network *network, const char *policy,
 /* The same by policy_schedule(); NULL where the policy refuses, other failures end the test. */
 struct plan *policy_text_try(const struct network *network, const char *policy, const char *settings,
                              const struct plan_options *options);
-
-#endif

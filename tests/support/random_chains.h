@@ -1,6 +1,5 @@
 /* Random abstract chains and graphs, and their networks. */
-#ifndef REMATCH_TESTS_SUPPORT_RANDOM_CHAINS_H
-#define REMATCH_TESTS_SUPPORT_RANDOM_CHAINS_H
+#pragma once
 
 #include "backend/abstract_graph.h"
 #include "planned_networks.h"
@@ -20,5 +19,3 @@ void graph_draw(struct source *source, const struct abstract_stage *limits, int 
 /* abstract_create() and abstract_graph_create(), which must succeed. */
 struct network *chain_network(const struct abstract_stage *stage, int stages);
 struct network *graph_network(const struct abstract_node *node, int nodes);
-
-#endif

@@ -1,6 +1,5 @@
 /* Files in the safetensors format, made by hand. */
-#ifndef REMATCH_TESTS_SUPPORT_SAFETENSORS_FILES_H
-#define REMATCH_TESTS_SUPPORT_SAFETENSORS_FILES_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -17,5 +16,3 @@ struct safetensors_writer {
 void safetensors_add(struct safetensors_writer *writer, const char *name, const char *shape, float base);
 void safetensors_add_count(struct safetensors_writer *writer, const char *name, int64_t count);
 void safetensors_finish(struct safetensors_writer *writer, const char *path);
-
-#endif

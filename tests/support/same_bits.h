@@ -1,6 +1,5 @@
 /* Equality in every bit: what this project claims, -0 and NaN included. */
-#ifndef REMATCH_TESTS_SUPPORT_SAME_BITS_H
-#define REMATCH_TESTS_SUPPORT_SAME_BITS_H
+#pragma once
 
 #include <stdbool.h>
 #include <string.h>
@@ -10,5 +9,3 @@ static inline bool same_bits(const void *a, const void *b, size_t bytes)
 {
     return !bytes || (a && b && !memcmp(a, b, bytes));
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* One layer on one backend, with memory for all operands of its kernel: the basis of tests of kernels. Every buffer has
  * exactly its bytes, so a sanitizer notices the first byte too many. */
-#ifndef REMATCH_TESTS_SUPPORT_SINGLE_LAYER_H
-#define REMATCH_TESTS_SUPPORT_SINGLE_LAYER_H
+#pragma once
 
 #include "backend/network.h"
 #include "device_mirror.h"
@@ -56,5 +55,3 @@ void single_pass_backward(struct single *single, const struct kernel_args *args,
 
 /* Backward, all parts in one call; the gradient is copied where the kernel passes it on. */
 void single_backward(struct single *single);
-
-#endif

@@ -1,6 +1,5 @@
 /* Random schedules of slices: every one that may be written. */
-#ifndef REMATCH_TESTS_SUPPORT_SLICED_SCHEDULES_H
-#define REMATCH_TESTS_SUPPORT_SLICED_SCHEDULES_H
+#pragma once
 
 #include "plan/schedule.h"
 #include "planned_networks.h"
@@ -12,5 +11,3 @@ void sliced_schedule_draw(struct source *source, const struct slicing *slicing, 
 /* Divides the batch of a finished graph, with one node in whole kept whole (0: none), and those that mix samples, and
  * prepares nothing. */
 void sliced_graph(struct graph *graph, int64_t slices, uint32_t whole, struct source *source);
-
-#endif

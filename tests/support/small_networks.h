@@ -1,6 +1,5 @@
 /* Small networks that together contain every structure that planning must handle. */
-#ifndef REMATCH_TESTS_SUPPORT_SMALL_NETWORKS_H
-#define REMATCH_TESTS_SUPPORT_SMALL_NETWORKS_H
+#pragma once
 
 #include "backend/network.h"
 
@@ -36,5 +35,3 @@ struct bound_net net_bind(const struct net *net, enum relu_save relu_save);
 struct bound_net net_bind_to(const char *backend, const struct backend_options *options, const struct net *net,
                              enum relu_save relu_save);
 void net_release(struct bound_net *bound);
-
-#endif

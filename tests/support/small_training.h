@@ -1,6 +1,5 @@
 /* Trains a small net under a policy; a trace has the results of its steps, and two traces are compared. */
-#ifndef REMATCH_TESTS_SUPPORT_SMALL_TRAINING_H
-#define REMATCH_TESTS_SUPPORT_SMALL_TRAINING_H
+#pragma once
 
 #include "policies/policy.h"
 #include "small_networks.h"
@@ -60,5 +59,3 @@ int first_difference(const struct trace *a, const struct trace *b, int steps);
  * has. On a device the scratch of small nets leaves a budget no choice: it is 100 %. Lives as long as the graph. */
 enum { TRIED = 3 };
 const char *tried_settings(const struct bench *bench, size_t index);
-
-#endif

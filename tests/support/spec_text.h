@@ -1,6 +1,5 @@
 /* Specs from texts, and the errors about them on stderr. */
-#ifndef REMATCH_TESTS_SUPPORT_SPEC_TEXT_H
-#define REMATCH_TESTS_SUPPORT_SPEC_TEXT_H
+#pragma once
 
 #include "spec/spec.h"
 
@@ -28,5 +27,3 @@ struct spec *load(const char *text, const char *overrides, bool baseline);
 
 /* The same; the test fails where it is refused. */
 struct spec *load_well(const char *text, const char *overrides, bool baseline);
-
-#endif

@@ -1,6 +1,5 @@
 /* A terminal for programs under test, and the screen that shows their output. */
-#ifndef REMATCH_TESTS_SUPPORT_TERMINAL_SCREEN_H
-#define REMATCH_TESTS_SUPPORT_TERMINAL_SCREEN_H
+#pragma once
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -16,5 +15,3 @@ char *screen_read(int master);
  * interpreted. To be freed. *over: the number of lines longer than the screen; lines of a single word may be, unless
  * they are overwritten, which would leave a part of them on the screen. */
 char *screen_show(const char *sent, int columns, int *over);
-
-#endif

@@ -1,12 +1,9 @@
 /* Loops over cases that are drawn at random go on by THINNING. Sanitizers make computing a dozen times slower, and find
  * in some cases what they find in all: that the others come out right is shown by a build without them. */
-#ifndef REMATCH_TESTS_SUPPORT_THINNING_H
-#define REMATCH_TESTS_SUPPORT_THINNING_H
+#pragma once
 
 #ifdef __SANITIZE_ADDRESS__
 enum { THINNING = 7 }; /* prime, so that what is counted modulo something else still takes every value */
 #else
 enum { THINNING = 1 };
-#endif
-
 #endif

@@ -1,6 +1,5 @@
 /* A network with a watcher: a function of the test that gets a pass's arguments before it runs. */
-#ifndef REMATCH_TESTS_SUPPORT_WATCHED_NETWORK_H
-#define REMATCH_TESTS_SUPPORT_WATCHED_NETWORK_H
+#pragma once
 
 #include "backend/network.h"
 
@@ -9,5 +8,3 @@ typedef void watcher(const struct network *network, int node, const struct kerne
 
 /* One network a process, of up to 64 nodes each with a state of its own. */
 void watch(struct network *network, watcher *look);
-
-#endif

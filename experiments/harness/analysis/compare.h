@@ -1,6 +1,5 @@
 /* Compares two result files bit by bit, and finds what their equality proves. */
-#ifndef REMATCH_ANALYSIS_COMPARE_H
-#define REMATCH_ANALYSIS_COMPARE_H
+#pragma once
 
 #include "analysis/figures.h"
 #include "result/result.h"
@@ -74,5 +73,3 @@ enum status comparison_judge(struct pair *pair);
 void comparison_print_figures(const struct comparison *comparison, FILE *out);
 void comparison_print_verdict(const struct comparison *comparison, bool expected, FILE *out);
 json_t *comparison_figures(const struct comparison *comparison);
-
-#endif

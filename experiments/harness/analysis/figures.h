@@ -8,8 +8,7 @@
  *     PUT(row, "tensors", tensors);                // another tree, which it takes
  *     PUT_FLAG(row, "fits", needed <= left);       // true or false
  */
-#ifndef REMATCH_ANALYSIS_FIGURES_H
-#define REMATCH_ANALYSIS_FIGURES_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -62,5 +61,3 @@ json_t *figures_rows(const json_t *columns);
 
 /* Writes the tree as indented JSON and frees it. */
 void figures_write(json_t *figures, FILE *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* A run that need not be repeated: its completed file is there. */
-#ifndef REMATCH_ANALYSIS_FINISHED_RUN_H
-#define REMATCH_ANALYSIS_FINISHED_RUN_H
+#pragma once
 
 #include "run/training.h"
 
@@ -9,5 +8,3 @@
  * stderr. */
 bool finished_run(const char *folder, const char *id, const char *variant, const char *invocation,
                   struct run_report *report);
-
-#endif

@@ -1,6 +1,5 @@
 /* The largest batch that fits, for every policy. */
-#ifndef REMATCH_ANALYSIS_LARGEST_BATCH_H
-#define REMATCH_ANALYSIS_LARGEST_BATCH_H
+#pragma once
 
 #include "analysis/policy_grid.h"
 
@@ -9,5 +8,3 @@
  * the next batch. notes: texts on what else was found. */
 enum status largest_batch_find(const struct job *job, uint64_t memory, double slowdown, struct region *region,
                                json_t *rows, json_t *notes);
-
-#endif

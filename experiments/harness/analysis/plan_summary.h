@@ -1,7 +1,6 @@
 /* What planning finds of a spec before anything runs: a row a stage, what the peak consists of, whether it fits, lower
  * bounds, and why checkpointing does not help where it does not. */
-#ifndef REMATCH_ANALYSIS_PLAN_SUMMARY_H
-#define REMATCH_ANALYSIS_PLAN_SUMMARY_H
+#pragma once
 
 #include "analysis/figures.h"
 #include "job/job.h"
@@ -35,5 +34,3 @@ void spec_print_head(const struct spec *spec, FILE *out);
 void plan_summary_print(const struct plan_summary *summary, FILE *out);
 void plan_summary_print_pair(const struct plan_summary *baseline, const struct plan_summary *variant, FILE *out);
 void plan_print_ops(const struct plan *plan, FILE *out);
-
-#endif

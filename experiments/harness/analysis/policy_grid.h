@@ -1,7 +1,6 @@
 /* Plans of every policy for a network, each policy with every combination of settings that is useful there; nothing
  * runs. */
-#ifndef REMATCH_ANALYSIS_POLICY_GRID_H
-#define REMATCH_ANALYSIS_POLICY_GRID_H
+#pragma once
 
 #include "analysis/figures.h"
 #include "job/job.h"
@@ -59,5 +58,3 @@ json_t *trial_figures(const struct trial *trial);
 /* In text: which of all policies' plans for the job is the smallest, and whether it fits into so many bytes. */
 enum { SMALLEST_TEXT = 320 };
 enum status policy_grid_smallest(const struct job *job, uint64_t bytes, char text[SMALLEST_TEXT]);
-
-#endif

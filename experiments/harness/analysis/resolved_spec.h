@@ -1,6 +1,5 @@
 /* The spec in a result file, to be planned or run again: from memory, with the file's own plan. */
-#ifndef REMATCH_ANALYSIS_RESOLVED_SPEC_H
-#define REMATCH_ANALYSIS_RESOLVED_SPEC_H
+#pragma once
 
 #include "result/result.h"
 #include "spec/spec.h"
@@ -20,5 +19,3 @@ enum status resolved_spec_load(struct result *result, const char *path, struct r
 
 /* key=value for plan or results, with the value as YAML. */
 const char *resolved_spec_set(struct region *region, int override, const char *value);
-
-#endif

@@ -1,6 +1,5 @@
 /* A result file as a row of figures: the file is read in a process of its own, which some damaged files crash. */
-#ifndef REMATCH_ANALYSIS_RESULT_ROW_H
-#define REMATCH_ANALYSIS_RESULT_ROW_H
+#pragma once
 
 #include "analysis/figures.h"
 
@@ -17,5 +16,3 @@ const json_t *result_row_baseline(const json_t *rows, const json_t *run);
 
 /* "equal", "DIFFERS" or "unproven": how two readable files compare; "-": they cannot be compared. */
 json_t *result_row_verdict(const char *baseline, const char *variant);
-
-#endif

@@ -1,7 +1,6 @@
 /* Checks a file: its plan by the simulator, its lower bounds by computing them again, its steps by running its spec
  * again. */
-#ifndef REMATCH_ANALYSIS_VERIFY_H
-#define REMATCH_ANALYSIS_VERIFY_H
+#pragma once
 
 #include "analysis/compare.h"
 #include "job/run_id.h"
@@ -69,5 +68,3 @@ void verify_print_plan(const struct verification *verification, FILE *out);
 void verify_print_not_checked(FILE *out);
 void verify_print_run(const struct verification *verification, FILE *out);
 json_t *verify_figures(const struct verification *verification, int code);
-
-#endif

@@ -1,6 +1,5 @@
 /* A bundle: complete runs as one file for a reviewer, with their specs, expected values and descriptions. */
-#ifndef REMATCH_BUNDLE_BUNDLE_H
-#define REMATCH_BUNDLE_BUNDLE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -31,5 +30,3 @@ enum status bundle_add(struct bundle *bundle, const char *name, const char *path
  * of it holds, 1 something does not, 4 what could be tested here holds; else why the bundle cannot be read, or 128 +
  * the signal that stopped it. */
 int bundle_verify(const char *path, bool plan_only, bool json, FILE *out);
-
-#endif

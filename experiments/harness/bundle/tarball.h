@@ -3,8 +3,7 @@
  *
  * Contract: the same files give the same bytes (sorted names; no times, owners or modes). An archive is distrusted: its
  * names must be plain, nothing but files is unpacked, and no more bytes than the limits allow. */
-#ifndef REMATCH_BUNDLE_TARBALL_H
-#define REMATCH_BUNDLE_TARBALL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,5 +40,3 @@ bool tarball_is_one(const char *path);
  * ST_FAILED: it is cut off or damaged, or cannot be unpacked. */
 enum status tarball_read(const char *path, const char *folder, struct region *region, struct tar_file **file,
                          int *files);
-
-#endif

@@ -1,6 +1,5 @@
 /* The command line of one sub-command: options, operands, key=value overrides. */
-#ifndef REMATCH_CONSOLE_ARGUMENTS_H
-#define REMATCH_CONSOLE_ARGUMENTS_H
+#pragma once
 
 #include <dirent.h>
 #include <stdbool.h>
@@ -61,5 +60,3 @@ void arguments_help(const struct command *command, FILE *out);
 
 /* The path of a spec given as a path, or as the bare name of a known experiment. ST_SPEC: neither is there. */
 enum status arguments_spec(const struct arguments *arguments, const char **path);
-
-#endif

@@ -1,7 +1,6 @@
 /* A table as wide as its terminal: less important columns are left out and named below, and long names are cut with an
  * ellipsis; no row is broken. In a pipe or a file all columns are printed in full. */
-#ifndef REMATCH_CONSOLE_COLUMNS_H
-#define REMATCH_CONSOLE_COLUMNS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -25,5 +24,3 @@ struct columns {
 
 /* The heads, unless all are empty, and the rows. */
 void columns_print(const struct columns *table, FILE *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* The program's commands and options as text for people, from the tables that parse them. */
-#ifndef REMATCH_CONSOLE_MANUAL_H
-#define REMATCH_CONSOLE_MANUAL_H
+#pragma once
 
 #include "console/arguments.h"
 
@@ -10,5 +9,3 @@ void manual_help(const struct command *commands, int count, FILE *out);
 
 /* All of it as a page in the macros of man(7). */
 void manual_page(const struct command *commands, int count, FILE *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* A terminal's width and colour, lines broken at words to fit it, and errors and warnings on stderr. */
-#ifndef REMATCH_CONSOLE_TERMINAL_H
-#define REMATCH_CONSOLE_TERMINAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -32,5 +31,3 @@ enum status report_error(enum status status);
 
 /* Prints a warning, but not NULL and not the last one again: the points of a sweep repeat it. */
 void report_warning(const char *text);
-
-#endif

@@ -1,6 +1,5 @@
 /* UTF-8 characters of texts from any source. */
-#ifndef REMATCH_CONSOLE_UTF8_H
-#define REMATCH_CONSOLE_UTF8_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,5 +21,3 @@ int utf8_columns(const char *text, size_t length);
 
 /* Bytes of the longest beginning of text that takes at most so many columns. */
 size_t utf8_fit(const char *text, int columns);
-
-#endif

@@ -1,6 +1,5 @@
 /* The progress of work that takes over two seconds, as one line on stderr's terminal. Elsewhere nothing is printed. */
-#ifndef REMATCH_CONSOLE_WORK_LINE_H
-#define REMATCH_CONSOLE_WORK_LINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ struct work_line {
  * just now. */
 enum { WORK_LINE = 160 };
 bool work_line_text(struct work_line *line, uint64_t now, const char *what, double share, char text[WORK_LINE]);
-
-#endif

@@ -1,7 +1,6 @@
 /* Which samples a step trains on: a pure function of the step's number. Every epoch has its own order; its incomplete
  * last batch is dropped. */
-#ifndef REMATCH_JOB_BATCHES_H
-#define REMATCH_JOB_BATCHES_H
+#pragma once
 
 #include "job/job.h"
 
@@ -16,5 +15,3 @@ enum status batches_training(struct batches *batches, int64_t step, float *x, in
 /* Samples first, first + 1, ... of a split; the batch's places from count on repeat the last of them. 1 <= count. */
 enum status batches_in_order(struct batches *batches, enum split split, int64_t first, int64_t count, float *x,
                              int32_t *labels);
-
-#endif

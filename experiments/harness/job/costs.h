@@ -8,8 +8,7 @@
  *
  * Times are whole ns. A key (node_timing.h) contains everything that a time depends on, so that a file is valid for
  * every network whose keys it has, whatever the policy. */
-#ifndef REMATCH_JOB_COSTS_H
-#define REMATCH_JOB_COSTS_H
+#pragma once
 
 #include <stdio.h>
 
@@ -67,5 +66,3 @@ double costs_predict(const struct costs *costs, const struct plan *plan);
 /* By how many percent a prediction misses a measured time of that name: "1.7 % less than measured"; "" without a
  * measured time. Returns text (at least 64 bytes). */
 char *costs_miss(double predicted, double measured, const char *called, char *text);
-
-#endif

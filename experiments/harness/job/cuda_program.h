@@ -1,7 +1,6 @@
 /* rematch-cuda: the same program in the same folder, with another backend linked in. Libraries that take time and
  * memory as soon as they are loaded are linked into such a program only, so that other runs do not pay for them. */
-#ifndef REMATCH_JOB_CUDA_PROGRAM_H
-#define REMATCH_JOB_CUDA_PROGRAM_H
+#pragma once
 
 #include "base/status.h"
 
@@ -14,5 +13,3 @@ enum status cuda_program_become(const char *backend);
 
 /* Starts this program again in this process, so that libraries read the changed environment; returns on failure. */
 void cuda_program_restart(void);
-
-#endif

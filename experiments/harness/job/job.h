@@ -1,6 +1,5 @@
 /* One training run: everything between a spec and its result file. */
-#ifndef REMATCH_JOB_JOB_H
-#define REMATCH_JOB_JOB_H
+#pragma once
 
 #include "job/costs.h"
 #include "job/weights.h"
@@ -48,5 +47,3 @@ enum status plan_bounds(const struct plan *plan, const struct policy *policy, co
 
 /* Steps in an epoch: whole batches of the training split; 0 where the data set has no end. */
 int64_t job_epoch_steps(const struct job *job);
-
-#endif

@@ -1,6 +1,5 @@
 /* The machine's memory that a run may still use, and the memory of this process. */
-#ifndef REMATCH_JOB_MACHINE_H
-#define REMATCH_JOB_MACHINE_H
+#pragma once
 
 #include "backend/backend.h"
 
@@ -30,5 +29,3 @@ char *command_output(const char *command, size_t most, int *code);
 
 /* The processor's name, "unknown" where the system does not name it; returns text. */
 const char *machine_cpu(char text[256]);
-
-#endif

@@ -1,6 +1,5 @@
 /* The run id: two runs with the same id must give the same bits. */
-#ifndef REMATCH_JOB_RUN_ID_H
-#define REMATCH_JOB_RUN_ID_H
+#pragma once
 
 #include "job/job.h"
 
@@ -25,5 +24,3 @@ enum status run_id_compute(const struct job *job, char id[RUN_ID_TEXT]);
 
 /* Digest of the program file, which depends on sources, compiler and flags. */
 enum status program_digest(char text[33]);
-
-#endif

@@ -1,8 +1,7 @@
 /* Files of named tensors in Hugging Face's safetensors format, which are not trusted: the length of a header, 8 bytes
  * little-endian; the header, JSON: {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, ...},
  * optionally with "__metadata__"; then the data, from which the offsets count. The tensors fill it without gaps. */
-#ifndef REMATCH_JOB_SAFETENSORS_H
-#define REMATCH_JOB_SAFETENSORS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,5 +41,3 @@ bool safetensors_is_float(const struct safetensor *tensor);
 /* Elements [first, first + count) of such a tensor as floats. ST_FAILED: reading failed. */
 enum status safetensors_floats(const struct safetensors *file, const struct safetensor *tensor, int64_t first,
                                int64_t count, float *to);
-
-#endif

@@ -1,8 +1,7 @@
 /* How OpenMP threads wait for each other. On a shared machine, a spinning thread may occupy the processor of the thread
  * that it waits for; a sleeping one must be woken, which slows only the smallest networks. So threads sleep at once
  * (experiments/bench/waiting.py measures it). No bit of a result depends on it. */
-#ifndef REMATCH_JOB_THREAD_WAITING_H
-#define REMATCH_JOB_THREAD_WAITING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,5 +17,3 @@ const char *waiting_text(char text[WAITING_TEXT]);
 
 /* A warning if the median step takes far longer than the best case, else NULL. */
 const char *waiting_warning(uint64_t median_ns, uint64_t best_ns, char text[WAITING_TEXT]);
-
-#endif

@@ -1,7 +1,6 @@
 /* Initial values from a file (model.init.file): the tensor or tensors that each parameter and each tensor of running
  * state is loaded from, found by its own name or by Hugging Face's or torchvision's. */
-#ifndef REMATCH_JOB_WEIGHTS_H
-#define REMATCH_JOB_WEIGHTS_H
+#pragma once
 
 #include "job/safetensors.h"
 #include "spec/spec.h"
@@ -40,5 +39,3 @@ enum status weights_load(const struct weights *weights, struct backend *backend,
 
 /* "w.safetensors: 10 of 12 parameters; initialised as usual: ...; not used: ..." */
 char *weights_text(const struct weights *weights);
-
-#endif

@@ -1,7 +1,6 @@
 /* Completion of a command line in a shell: a script of the shell asks the program itself, whose tables parse the line.
  */
-#ifndef REMATCH_REPORT_COMPLETE_H
-#define REMATCH_REPORT_COMPLETE_H
+#pragma once
 
 #include "console/arguments.h"
 
@@ -12,5 +11,3 @@ void complete_script(const char *shell, FILE *out);
  * that may be, one a line, each with a tab and its meaning; nothing where a file is expected. */
 extern const char complete_command[];
 void complete_words(const struct command *commands, int count, int words, char **word, FILE *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* `rematch doctor`: what this machine has for building and running, what is missing, and the command that mends it. */
-#ifndef REMATCH_REPORT_DOCTOR_H
-#define REMATCH_REPORT_DOCTOR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -16,5 +15,3 @@ int doctor(bool json, FILE *out);
  * be loaded, or crashes, ends only this process. */
 extern const char doctor_command[];
 enum status doctor_backend(const char *name);
-
-#endif

@@ -1,6 +1,5 @@
 /* Trees of figures (analysis/figures.h) as text for people: labels from one table, units by the end of a key. */
-#ifndef REMATCH_REPORT_FIGURES_TEXT_H
-#define REMATCH_REPORT_FIGURES_TEXT_H
+#pragma once
 
 #include "analysis/figures.h"
 #include "base/units.h"
@@ -16,5 +15,3 @@ void figures_csv(const json_t *rows, const char *keys, FILE *out);
 
 /* Each text of an array in a line after prefix. */
 void figures_notes(const json_t *texts, const char *prefix, FILE *out);
-
-#endif

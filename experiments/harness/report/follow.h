@@ -1,6 +1,5 @@
 /* Steps of a run that another process does, printed as they are committed. */
-#ifndef REMATCH_REPORT_FOLLOW_H
-#define REMATCH_REPORT_FOLLOW_H
+#pragma once
 
 #include <stdio.h>
 
@@ -16,5 +15,3 @@ enum status follow_file(const char *path, FILE *out);
 /* The same for every run of the spec's experiment that is going on, one after the other, until none has begun within
  * ten seconds. ST_SPEC: none is going on. */
 enum status follow_experiment(const struct spec *spec, FILE *out);
-
-#endif

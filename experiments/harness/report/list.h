@@ -1,6 +1,5 @@
 /* Lists the experiments in a folder, or the runs in a folder of results. */
-#ifndef REMATCH_REPORT_LIST_H
-#define REMATCH_REPORT_LIST_H
+#pragma once
 
 #include "analysis/figures.h"
 #include "base/status.h"
@@ -17,5 +16,3 @@ enum status list_folder(const char *folder, enum list_form form, FILE *out);
 
 /* The rows of its runs as LIST_JSON has them, and in "match" what they were matched by; an array. */
 json_t *list_runs(const char *folder);
-
-#endif

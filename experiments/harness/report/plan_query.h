@@ -1,7 +1,6 @@
 /* Questions about a spec that planning answers: the memory and time of every policy's plans, the largest batch that
  * fits, the least memory at a slowdown, what sets the peak. Nothing runs. */
-#ifndef REMATCH_REPORT_PLAN_QUERY_H
-#define REMATCH_REPORT_PLAN_QUERY_H
+#pragma once
 
 #include "console/arguments.h"
 #include "job/job.h"
@@ -24,5 +23,3 @@ enum status plan_query_read(const struct arguments *arguments, struct plan_query
 
 /* Answers on out. */
 enum status plan_query_answer(const struct plan_query *query, const struct job *job, FILE *out);
-
-#endif

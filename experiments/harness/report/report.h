@@ -1,6 +1,5 @@
 /* `rematch report`: result and plan files as one page, as figures for papers, and as a trace. */
-#ifndef REMATCH_REPORT_REPORT_H
-#define REMATCH_REPORT_REPORT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -18,5 +17,3 @@ struct report_request {
  * written, or the page or trace would replace another kind of file; ST_MISSING: figures need a program that is not
  * installed. out: what was written. */
 enum status report_make(const struct report_request *request, FILE *out);
-
-#endif

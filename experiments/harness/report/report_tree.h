@@ -1,6 +1,5 @@
 /* What a report shows, as one tree: the page holds it (results/README.md), figures and trace are drawn from it. */
-#ifndef REMATCH_REPORT_REPORT_TREE_H
-#define REMATCH_REPORT_REPORT_TREE_H
+#pragma once
 
 #include "analysis/figures.h"
 #include "result/result.h"
@@ -37,5 +36,3 @@ enum status report_check_figures(const char *where);
 #define EMBED(name, path)                                                                                              \
     __asm__(".section .rodata\n" #name ":\n.incbin \"" path "\"\n.byte 0\n.previous\n");                               \
     extern const char name[]
-
-#endif

@@ -1,6 +1,5 @@
 /* One result file as text and as JSON. */
-#ifndef REMATCH_REPORT_SHOW_H
-#define REMATCH_REPORT_SHOW_H
+#pragma once
 
 #include "analysis/figures.h"
 #include "result/result.h"
@@ -29,5 +28,3 @@ enum status show_column(json_t *table, struct result *result, const char *group,
 
 /* The part of that object that is of groups, with "path" and "now", the status. Failures are kept: h5_status(). */
 json_t *show_groups(struct result *result);
-
-#endif

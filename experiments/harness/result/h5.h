@@ -4,8 +4,7 @@
  * so that a layout is a plain list of calls with one h5_status() at its end. A file whose writing failed must not be
  * closed: closing it would damage what was flushed before. Objects carry no times, text is variable-length UTF-8, and
  * numbers are little-endian. */
-#ifndef REMATCH_RESULT_H5_H
-#define REMATCH_RESULT_H5_H
+#pragma once
 
 #include <hdf5.h>
 #include <stdbool.h>
@@ -77,5 +76,3 @@ void h5_read_value(struct h5 *h5, const char *object, const char *name, enum num
 const char *h5_read_attribute_text(struct h5 *h5, const char *object, const char *name, const char *otherwise,
                                    struct region *region);
 uint64_t h5_read_attribute_u64(struct h5 *h5, const char *object, const char *name, uint64_t otherwise);
-
-#endif

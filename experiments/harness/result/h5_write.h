@@ -1,7 +1,6 @@
 /* Writing an HDF5 file: attributes, groups, texts, arrays, and arrays that grow. Digests of everything that was written
  * make a manifest, with which the file is compared when it is opened again. */
-#ifndef REMATCH_RESULT_H5_WRITE_H
-#define REMATCH_RESULT_H5_WRITE_H
+#pragma once
 
 #include "result/h5.h"
 
@@ -46,5 +45,3 @@ void h5_append(struct h5 *h5, const char *path, const void *row);
 /* Of every array that was laid out for rows, but has none: copies those that another file of the same layout has. rows:
  * how many of the array at a path. */
 void h5_copy_rows(struct h5 *h5, struct h5 *from, uint64_t (*rows)(void *self, const char *path), void *self);
-
-#endif

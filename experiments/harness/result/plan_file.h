@@ -1,7 +1,6 @@
 /* A plan as a file: a result file without steps, written by `rematch plan --out` and read by the key `plan:`, which
  * accepts any result file. */
-#ifndef REMATCH_RESULT_PLAN_FILE_H
-#define REMATCH_RESULT_PLAN_FILE_H
+#pragma once
 
 #include "job/job.h"
 #include "plan/plan_data.h"
@@ -19,5 +18,3 @@ enum status plan_file_take(const struct job *job, const char *path, struct plan 
  * prepared job. ST_SPEC: the message names the first difference; region holds what is compared. */
 enum status plan_file_of_model(const struct job *job, const char *path, const struct plan_data *data,
                                struct region *region);
-
-#endif

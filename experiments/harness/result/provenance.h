@@ -1,6 +1,5 @@
 /* /provenance of a result file: what a run depends on besides its spec. Source, compiler, libraries, machine, data. */
-#ifndef REMATCH_RESULT_PROVENANCE_H
-#define REMATCH_RESULT_PROVENANCE_H
+#pragma once
 
 #include "job/job.h"
 #include "result/result.h"
@@ -28,5 +27,3 @@ struct environment_difference {
  * Returns how many; region holds the texts. */
 int environment_differences(struct result *a, struct result *b, struct region *region,
                             struct environment_difference found[ENVIRONMENT_ROWS]);
-
-#endif

@@ -1,7 +1,6 @@
 /* The result file of one run: HDF5, schema rematch-run 5.0 (results/README.md). It is written as ID.h5.part under SWMR
  * and renamed at the end: a .h5 is always complete, a .part holds every committed step. */
-#ifndef REMATCH_RESULT_RECORD_H
-#define REMATCH_RESULT_RECORD_H
+#pragma once
 
 #include "job/job.h"
 #include "job/run_id.h"
@@ -143,5 +142,3 @@ void record_state_layout(struct h5 *h5, const struct job *job);
 /* Before the first step: the initial parameters. After the last: the final parameters and the last gradients. */
 void record_state_tensors(struct h5 *h5, const struct job *job, bool after, struct executor *exec);
 void record_state_batch(struct h5 *h5, uint32_t step, const float *x, const int32_t *labels);
-
-#endif

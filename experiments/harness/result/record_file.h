@@ -1,7 +1,6 @@
 /* The file that a result is written to: its folder, its names until it is complete, and the lock that allows one
  * process at a time to write it. */
-#ifndef REMATCH_RESULT_RECORD_FILE_H
-#define REMATCH_RESULT_RECORD_FILE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -50,5 +49,3 @@ struct record_claim {
 /* Waits until no other process holds path; waiting: a message that is then printed on stderr, NULL: none. */
 enum status record_claim_take(struct record_claim *claim, const char *path, const char *waiting);
 void record_claim_release(struct record_claim *claim);
-
-#endif

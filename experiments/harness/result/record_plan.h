@@ -1,6 +1,5 @@
 /* /plan and /memory of a result file: everything known before the first step. */
-#ifndef REMATCH_RESULT_RECORD_PLAN_H
-#define REMATCH_RESULT_RECORD_PLAN_H
+#pragma once
 
 #include "job/job.h"
 #include "result/table.h"
@@ -38,5 +37,3 @@ enum status record_plan_read(struct h5 *h5, struct region *region, struct plan_d
 
 /* Gives the nodes of the data's network the times that the data has of them. */
 void record_plan_costs(const struct plan_data *data, struct network *network);
-
-#endif

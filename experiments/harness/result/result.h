@@ -1,7 +1,6 @@
 /* Reading a result file, for compare, show and list. It may be complete (.h5), or belong to a run that is going on, was
  * stopped or killed (.part); only committed steps count. */
-#ifndef REMATCH_RESULT_RESULT_H
-#define REMATCH_RESULT_RESULT_H
+#pragma once
 
 #include "numerics/digest.h"
 #include "result/h5.h"
@@ -65,5 +64,3 @@ const struct result_tensors *result_tensors(const struct result *result, enum di
 /* The number of steps of a completed run by its resolved spec; 0: unknown. */
 struct yaml_tree;
 uint64_t result_steps_asked(struct result *result, const struct yaml_tree *resolved);
-
-#endif

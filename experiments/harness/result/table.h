@@ -1,6 +1,5 @@
 /* Tables of a result file: a group with one array per column. Static rows describe the columns. */
-#ifndef REMATCH_RESULT_TABLE_H
-#define REMATCH_RESULT_TABLE_H
+#pragma once
 
 #include "result/h5.h"
 
@@ -43,5 +42,3 @@ const struct field *table_difference(const struct field *columns, size_t count, 
 
 /* The member as text: in text (at least 96 bytes), or itself. */
 const char *column_text(const struct field *column, const void *row, char *text);
-
-#endif

@@ -1,6 +1,5 @@
 /* Times of the steps after the first, which warms up: their median, and the best-case step. */
-#ifndef REMATCH_RESULT_TIMING_H
-#define REMATCH_RESULT_TIMING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,5 +26,3 @@ void timing_add(struct best_case *least, const uint64_t *op_ns, uint64_t step_ns
 
 /* The best-case time of a step; 0: not known. */
 uint64_t timing_best_case(const struct best_case *least);
-
-#endif

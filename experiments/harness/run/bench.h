@@ -1,6 +1,5 @@
 /* `rematch bench --costs`: a file of times measured on the spec's own nodes, which planning reads instead of flops. */
-#ifndef REMATCH_RUN_BENCH_H
-#define REMATCH_RUN_BENCH_H
+#pragma once
 
 #include "train/node_timing.h"
 
@@ -8,5 +7,3 @@
  * file of costs (costs.h) to out, whole or not at all; NULL: to stdout. The spec's own costs are not read. */
 enum status bench_costs(const char *spec, int overrides, const char *const *override,
                         const struct measure_options *options, const char *out);
-
-#endif

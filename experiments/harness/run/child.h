@@ -1,7 +1,6 @@
 /* Each run has a process of its own, so that memory peaks, contexts and crashes stay separate: the program starts
  * itself with an internal sub-command and receives a report in shared memory. */
-#ifndef REMATCH_RUN_CHILD_H
-#define REMATCH_RUN_CHILD_H
+#pragma once
 
 #include "run/training.h"
 
@@ -29,5 +28,3 @@ enum status child_run(const struct child *child, struct run_report *report, int 
 int child_main(int count, const char *const *arguments);
 
 extern const char child_command[];
-
-#endif

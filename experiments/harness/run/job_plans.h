@@ -1,7 +1,6 @@
 /* The plans of a job: the training plan, made by its policy or read from a file, its lower bounds, and the plan of an
  * evaluation. */
-#ifndef REMATCH_RUN_JOB_PLANS_H
-#define REMATCH_RUN_JOB_PLANS_H
+#pragma once
 
 #include "job/job.h"
 
@@ -13,5 +12,3 @@ enum status job_create(struct spec *spec, struct job **job);
 
 /* A planned job of a network without kernels, which it owns from here on; spec stays the caller's. */
 enum status job_create_abstract(struct spec *spec, struct network *network, struct job **job);
-
-#endif

@@ -1,7 +1,6 @@
 /* The progress of a run on stderr: step lines, and on a terminal a bar below them. A line wider than the terminal
  * loses, in this order: columns of the bar, the live peak, the time left, the step's time, the loss. */
-#ifndef REMATCH_RUN_PROGRESS_H
-#define REMATCH_RUN_PROGRESS_H
+#pragma once
 
 #include <stdio.h>
 
@@ -23,5 +22,3 @@ void progress_eval(struct progress *progress, const struct eval_record *eval, co
 
 /* Erases the bar. */
 void progress_end(struct progress *progress);
-
-#endif

@@ -1,7 +1,6 @@
 /* Stop signals: blocked during a run and polled between steps, so that steps are always complete and no handler is
  * needed. */
-#ifndef REMATCH_RUN_SIGNALS_H
-#define REMATCH_RUN_SIGNALS_H
+#pragma once
 
 #include <signal.h>
 
@@ -16,5 +15,3 @@ sigset_t signals_block(int also);
 
 /* A stop signal that has arrived, 0: none. */
 int signals_pending(void);
-
-#endif

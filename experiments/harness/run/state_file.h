@@ -2,8 +2,7 @@
  * result file. It holds the parameters, the optimizer's state, running state and the place in the sequential random
  * stream; batches, dropout's masks and learning rates are functions of the step. It can be read by the program that
  * wrote it alone, since the run id that it names depends on the program. */
-#ifndef REMATCH_RUN_STATE_FILE_H
-#define REMATCH_RUN_STATE_FILE_H
+#pragma once
 
 #include "result/record.h"
 #include "result/record_file.h"
@@ -37,5 +36,3 @@ enum status state_file_read(const struct state_file *file, const struct result *
 
 /* Removes it, if it exists. */
 void state_file_remove(const char *result);
-
-#endif

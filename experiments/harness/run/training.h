@@ -1,6 +1,5 @@
 /* Trains a job from its first step to its last and writes its result file. */
-#ifndef REMATCH_RUN_TRAINING_H
-#define REMATCH_RUN_TRAINING_H
+#pragma once
 
 #include "result/record.h"
 
@@ -32,5 +31,3 @@ struct training_options {
 /* Writes a struct run_report to the descriptor when the result file has a name, and at the end. *stopped: the signal
  * that stopped the run, which is no error, or 0. */
 enum status training_run(struct job *job, const struct training_options *options, int *stopped);
-
-#endif

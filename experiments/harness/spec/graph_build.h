@@ -1,6 +1,5 @@
 /* The nodes of a graph file while it is read. */
-#ifndef REMATCH_SPEC_GRAPH_BUILD_H
-#define REMATCH_SPEC_GRAPH_BUILD_H
+#pragma once
 
 #include "backend/abstract_graph.h"
 #include "yaml/yaml_read.h"
@@ -35,5 +34,3 @@ const struct yaml_tree *graph_build_item(const struct yaml_tree *tree, const cha
 /* The network of the nodes with sizes and times in proportion to batch to, bytes rounded up, but parameters and what is
  * always there; a file without a batch has its own alone. The errors of abstract_graph_create(), whose at is set. */
 enum status graph_build_network(const struct graph_build *build, int64_t to, int *at, struct network **network);
-
-#endif

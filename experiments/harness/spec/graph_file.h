@@ -1,7 +1,6 @@
 /* A network of a graph file: nodes with the times and bytes that the file gives, for models without kernels, published
  * networks, steps that were traced elsewhere, and tests. The file is read as strictly as a spec. */
-#ifndef REMATCH_SPEC_GRAPH_FILE_H
-#define REMATCH_SPEC_GRAPH_FILE_H
+#pragma once
 
 #include "spec/spec.h"
 
@@ -10,5 +9,3 @@
  * anything is wrong: every error was printed on stderr with its place. */
 enum status graph_file_load(const char *path, int count, const char *const *overrides, struct spec **spec,
                             struct network **network);
-
-#endif

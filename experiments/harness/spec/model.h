@@ -1,6 +1,5 @@
 /* A model as a list of layers, as written in YAML; its shapes depend on a data set and are not known yet. */
-#ifndef REMATCH_SPEC_MODEL_H
-#define REMATCH_SPEC_MODEL_H
+#pragma once
 
 #include "spec/spec.h"
 #include "yaml/yaml_read.h"
@@ -65,5 +64,3 @@ void model_print(const struct layer_list *list, int indent, struct region *regio
 /* The graph of the spec for one batch of the data set's samples: data's sample shape, classes and tokens are used.
  * ST_SPEC: layers that do not fit together, reported with the layer's file and line. */
 enum status model_build(struct spec *spec, const struct dataset *data, struct graph **graph);
-
-#endif

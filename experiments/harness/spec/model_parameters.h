@@ -1,7 +1,6 @@
 /* Numbers and words of a model that are set from outside: in its list of layers, `$depth` stands for the value of the
  * parameter depth. */
-#ifndef REMATCH_SPEC_MODEL_PARAMETERS_H
-#define REMATCH_SPEC_MODEL_PARAMETERS_H
+#pragma once
 
 #include "yaml/yaml_read.h"
 
@@ -9,5 +8,3 @@
  * Errors are added for a name in the list without a value, and for a value that the list does not name. */
 const struct yaml_tree *model_parameters(struct yaml_reader *r, const struct yaml_tree *presets,
                                          const struct yaml_tree *given, const struct yaml_tree *list);
-
-#endif

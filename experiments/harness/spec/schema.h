@@ -1,6 +1,5 @@
 /* The keys of a spec and a model, printed from the tables by which they are read. */
-#ifndef REMATCH_SPEC_SCHEMA_H
-#define REMATCH_SPEC_SCHEMA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,5 +12,3 @@ enum status schema_print(const char *name, bool json, FILE *out);
 
 /* The keys that an argument key=value can set, one a line: "policy.budget=", a tab and the meaning. */
 void schema_keys(FILE *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* An experiment as the user wrote it: a YAML file plus key=value overrides, resolved and checked. */
-#ifndef REMATCH_SPEC_SPEC_H
-#define REMATCH_SPEC_SPEC_H
+#pragma once
 
 #include "backend/backend.h"
 #include "datasets/dataset.h"
@@ -144,5 +143,3 @@ bool sweep_point_meets(const struct spec *spec, int point, const char *const *va
 
 /* Whether the baseline: block may set this key of the top level: it affects how a step is computed, not its results. */
 bool spec_is_own(const char *key);
-
-#endif

@@ -1,6 +1,5 @@
 /* Between the tree of a spec and struct spec: reading, and printing as canonical YAML. */
-#ifndef REMATCH_SPEC_SPEC_READ_H
-#define REMATCH_SPEC_SPEC_READ_H
+#pragma once
 
 #include "spec/spec_settings.h"
 #include "yaml/yaml_read.h"
@@ -46,5 +45,3 @@ const struct yaml_tree *yaml_tree_follow(const struct yaml_tree *root, const cha
  * An empty value removes the key; steps replaces epochs, epochs steps. keys[i] becomes the key of the i-th argument. */
 void overrides_apply(struct yaml_reader *r, struct yaml_tree *root, int count, const char *const *arguments,
                      const char **keys);
-
-#endif

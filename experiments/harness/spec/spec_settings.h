@@ -1,6 +1,5 @@
 /* The keys of a spec, as tables: its top level, and its sections. */
-#ifndef REMATCH_SPEC_SPEC_SETTINGS_H
-#define REMATCH_SPEC_SPEC_SETTINGS_H
+#pragma once
 
 #include "spec/spec.h"
 
@@ -59,5 +58,3 @@ extern const char *const precision_names[];
 
 /* The section called key, NULL: none. */
 const struct section *spec_section(const char *key);
-
-#endif

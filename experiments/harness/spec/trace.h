@@ -3,8 +3,7 @@
  * operators read of its outputs is its value; what backward operators alone read, its saved tensors. A backward
  * operator belongs to a node; together they are its backward. The limits of that are stated in experiments/README.md.
  */
-#ifndef REMATCH_SPEC_TRACE_H
-#define REMATCH_SPEC_TRACE_H
+#pragma once
 
 #include "spec/graph_build.h"
 
@@ -60,5 +59,3 @@ void trace_read(struct graph_build *build, const struct yaml_tree *root, struct 
 
 /* Appends the nodes of a trace without errors, and sets build->always and build->mapping. */
 void trace_to_nodes(struct trace *trace);
-
-#endif

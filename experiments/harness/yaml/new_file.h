@@ -1,6 +1,5 @@
 /* Creating files: an existing link, pipe or file of the same name is never written to. */
-#ifndef REMATCH_YAML_NEW_FILE_H
-#define REMATCH_YAML_NEW_FILE_H
+#pragma once
 
 #include <limits.h>
 
@@ -25,5 +24,3 @@ enum status new_file_begin(struct new_file *file, const char *path);
 enum status new_file_publish(const struct new_file *file);
 
 void new_file_drop(const struct new_file *file);
-
-#endif

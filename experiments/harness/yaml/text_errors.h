@@ -1,7 +1,6 @@
 /* All errors of a text that a person wrote, reported together: file, line, column, key, what was expected, and the line
  * itself with a caret. */
-#ifndef REMATCH_YAML_TEXT_ERRORS_H
-#define REMATCH_YAML_TEXT_ERRORS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -39,5 +38,3 @@ enum status errors_report(const struct errors *errors, FILE *out);
 
 /* status_message(); if that is the last line of a report, the first error of the report instead. */
 const char *errors_reason(void);
-
-#endif

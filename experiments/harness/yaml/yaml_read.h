@@ -1,6 +1,5 @@
 /* From a tree to structs: maps are read by setting tables, and every error is collected with its place. */
-#ifndef REMATCH_YAML_YAML_READ_H
-#define REMATCH_YAML_YAML_READ_H
+#pragma once
 
 #include "base/setting.h"
 #include "yaml/yaml_tree.h"
@@ -38,5 +37,3 @@ void yaml_read_map(struct yaml_reader *r, const struct yaml_tree *map, const cha
 /* The format's version, root's key; of names the file that begins with it. Any other version is an error. */
 void yaml_read_version(struct yaml_reader *r, const struct yaml_tree *root, const char *key, int version,
                        const char *of);
-
-#endif

@@ -3,8 +3,7 @@
  * Contract: a strict subset. One document of UTF-8; no anchors, aliases, tags, directives or duplicate keys; every text
  * on one line; bounded size and depth. Scalars stay texts; settings interpret them. Any input gives a tree or
  * errors, never a crash. */
-#ifndef REMATCH_YAML_YAML_TREE_H
-#define REMATCH_YAML_YAML_TREE_H
+#pragma once
 
 #include "yaml/text_errors.h"
 
@@ -49,5 +48,3 @@ struct yaml_tree *yaml_tree_make(enum yaml_kind kind, const char *text, struct m
 
 /* As one line of flow YAML. */
 char *yaml_tree_print(const struct yaml_tree *tree, struct region *region);
-
-#endif

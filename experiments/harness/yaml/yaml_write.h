@@ -1,6 +1,5 @@
 /* Writing text files, whole or not at all; YAML by setting tables, so that the program can read it again. */
-#ifndef REMATCH_YAML_YAML_WRITE_H
-#define REMATCH_YAML_YAML_WRITE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -21,5 +20,3 @@ enum status yaml_write_check(const char *path, const char *first, const char *ki
 /* Creates the file path by write; under another name first, so that path is never a partial file. path NULL: to stdout.
  */
 enum status yaml_write_whole(const char *path, void (*write)(const void *of, FILE *out), const void *of);
-
-#endif
