@@ -43,7 +43,7 @@ static bool vary(struct optimum *o, const struct policy *policy, const struct se
 static void add_slices(struct optimum *o, enum rng_mode rng)
 {
     if (!slice_rivals_are_batches(o->target)) {
-        slice_rivals_add_cuts(o, rng);
+        slice_rivals_add_stretches(o, rng);
         return;
     }
     struct optimum *slice = rivals_prepare(network_of_slice(o->target, o->region), rng);

@@ -2,8 +2,8 @@
 
 #include "plan/stages.h"
 
-/* Points of fronts that are run by slices, or combined, and cuts. */
-enum { BATCHES_MAX = 64, BEFORE_MAX = 6, BEHIND_MAX = 12, CUTS_MAX = 24 };
+/* Points of fronts that are run by slices, or combined, and stretches. */
+enum { BATCHES_MAX = 64, AGAIN_MAX = 6, AROUND_MAX = 12, STRETCHES_MAX = 24 };
 
 /* Adds schedules of all slices one after the other, each run by slices. */
 static void add(struct optimum *o, const struct schedule *part, int parts, enum rng_mode rng)
@@ -26,34 +26,67 @@ void slice_rivals_add_batches(struct optimum *o, const struct optimum *slice, en
     region_destroy(region);
 }
 
-/* The front of the nodes before a cut, for a slice, or behind it, for the batch. A stand-in for the others is their
- * node 0, and behind those before the cut the last. */
-struct stretch {
-    struct subnetwork network;
+/* A network whose nodes [from, to) are one, which keeps nothing but its input and its output. */
+static struct network *contract(const struct network *network, int from, int to, struct region *region)
+{
+    static const struct layer one = {.name = "stretch", .inputs = 1};
+    const struct graph *whole = network->graph;
+    struct network *contracted = network_copy(network, region);
+    const int gone = to - from - 1;
+    struct graph *g;
+    NEW(region, g, 1);
+    *g = *whole;
+    g->nodes -= gone;
+    g->values -= gone;
+    NEW(region, g->node, (size_t)g->nodes);
+    NEW(region, g->value, (size_t)g->values);
+    NEW(region, contracted->cost, (size_t)g->nodes);
+    for (int i = 0; i < g->nodes; i++) {
+        const int at = i > from ? i + gone : i;
+        struct node *node = &g->node[i];
+        *node = whole->node[at];
+        node->index = i;
+        node->output = i + 1;
+        for (int k = 0; k < node->layer->inputs; k++) node->inputs[k] -= node->inputs[k] >= to ? gone : 0;
+        g->value[i + 1] = whole->value[i < from ? i + 1 : i + 1 + gone];
+        contracted->binding[i] = network->binding[at];
+        contracted->cost[i] = network->cost[at];
+    }
+    g->value[0] = whole->value[0];
+    g->node[from] = (struct node){.name = one.name,
+                                  .layer = &one,
+                                  .index = from,
+                                  .inputs = {from},
+                                  .output = from + 1,
+                                  .parameters = 1,
+                                  .first_parameter = whole->node[from].first_parameter,
+                                  .group = -1};
+    contracted->binding[from] = (struct binding){.footprint = {.reads = {READS_X, READS_X}}};
+    contracted->cost[from] = (struct cost){0};
+    for (int i = from; i < to; i++) contracted->cost[from].forward += network->cost[i].forward;
+    contracted->graph = g;
+    return contracted;
+}
+
+/* Points of a front, from the least memory to the least time. */
+struct points {
     struct optimum *optimum;
-    int points; /* that are combined, from the least memory to the least time */
+    int count; /* that are combined */
 };
 
-static struct stretch *solve(const struct network *network, int from, int to, int most, enum rng_mode rng,
-                             struct region *region)
+static struct points solve(const struct network *network, int most, enum rng_mode rng)
 {
-    struct stretch *stretch;
-    NEW(region, stretch, 1);
-    subnetwork_cut(network, from, to, from == 0, false, rng, region, &stretch->network);
-    for (int i = 0; i < from; i++) /* the nodes before may be computed again */
-        stretch->network.network.cost[0].forward += network->cost[i].forward;
-    stretch->optimum = optimum_solve(&stretch->network.network, rng);
-    const int count = stretch->optimum->front.count;
-    stretch->points = count < most ? count : most;
-    return stretch;
+    struct points points = {optimum_solve(network, rng), most};
+    if (points.optimum->front.count < most) points.count = points.optimum->front.count;
+    return points;
 }
 
 /* The schedule of the i-th point that is combined. */
-static struct schedule point_schedule(const struct stretch *stretch, int i, struct region *region)
+static struct schedule point_schedule(const struct points *points, int i, struct region *region)
 {
     struct schedule schedule = schedule_empty(region);
-    const int last = stretch->optimum->front.count - 1;
-    optimum_schedule(stretch->optimum, stretch->points > 1 ? i * last / (stretch->points - 1) : last, &schedule);
+    const int last = points->optimum->front.count - 1;
+    optimum_schedule(points->optimum, points->count > 1 ? i * last / (points->count - 1) : last, &schedule);
     return schedule;
 }
 
@@ -65,21 +98,26 @@ static void append_within(struct schedule *schedule, struct step step, int from,
     if (step.from < step.to) schedule_append_step(schedule, step);
 }
 
-/* Nodes [0, cut) are computed, and again at the end, by before; the others by behind. A slice passes the cut before the
- * next begins, or all of them reach it first: in both directions, at the end, or never. */
-static void combine(struct optimum *o, int cut, const struct schedule *before, const struct schedule *behind,
+/* Nodes [from, to) are one node of around, whose backward is again; node 0 of again stands for what is before them. A
+ * slice passes on before the next begins, or all of them reach the first output and the backward of the stretch first,
+ * or its backward alone. */
+static void combine(struct optimum *o, int from, int to, const struct schedule *around, const struct schedule *again,
                     struct region *region, enum rng_mode rng)
 {
     enum { HEAD, MIDDLE, AGAIN, PARTS };
-    const int end = o->target->graph->nodes - cut + 1;
+    const int gone = to - from - 1, end = o->target->graph->nodes - gone;
     struct schedule part[PARTS] = {schedule_empty(region), schedule_empty(region), schedule_empty(region)};
-    for (size_t i = 0; i < behind->steps; i++) {
-        const struct step s = behind->step[i];
-        if (s.kind == STEP_FORWARD && s.from == 0)
-            schedule_append(i == 0 ? &part[HEAD] : &part[MIDDLE], STEP_FORWARD, 0, cut);
-        append_within(&part[MIDDLE], s, 1, end, cut - 1);
+    int at = HEAD;
+    for (size_t i = 0; i < around->steps; i++) {
+        const struct step s = around->step[i];
+        const bool stretch = s.from <= from && s.to > from, forward = s.kind == STEP_FORWARD;
+        append_within(&part[at], s, forward ? 0 : from + 1, forward ? from : end, forward ? 0 : gone);
+        if (stretch && forward) schedule_append(&part[at], STEP_FORWARD, from, to);
+        if (stretch && (!forward || at == HEAD)) at = forward ? MIDDLE : AGAIN;
+        for (size_t k = 0; stretch && !forward && k < again->steps; k++)
+            append_within(&part[AGAIN], again->step[k], 1, to - from + 1, from - 1);
+        append_within(&part[at], s, forward ? from + 1 : 0, forward ? end : from, forward ? gone : 0);
     }
-    for (size_t i = 0; i < before->steps; i++) append_within(&part[AGAIN], before->step[i], 1, cut + 1, -1);
     for (int parts = PARTS; parts > 0; parts--) {
         add(o, part, parts, rng);
         if (parts == PARTS) schedule_append_all(&part[HEAD], &part[MIDDLE]), part[MIDDLE] = part[AGAIN];
@@ -87,49 +125,59 @@ static void combine(struct optimum *o, int cut, const struct schedule *before, c
     }
 }
 
-static void add_cut(struct optimum *o, const struct network *slice, int cut, enum rng_mode rng)
+static void add_stretch(struct optimum *o, const struct network *slice, int from, int to, enum rng_mode rng)
 {
     struct region *region = region_create();
-    const struct stretch *before = solve(slice, 0, cut, BEFORE_MAX, rng, region);
-    const struct stretch *behind = solve(o->network, cut, o->target->graph->nodes, BEHIND_MAX, rng, region);
-    for (int i = 0; i < before->points; i++) {
-        const struct schedule first = point_schedule(before, i, region);
-        for (int k = 0; k < behind->points; k++) {
-            const struct schedule second = point_schedule(behind, k, region);
-            combine(o, cut, &first, &second, region, rng);
+    struct subnetwork inside;
+    subnetwork_cut(slice, from, to, true, from > 0, rng, region, &inside);
+    const struct points again = solve(&inside.network, AGAIN_MAX, rng),
+                        around = solve(contract(o->network, from, to, region), AROUND_MAX, rng);
+    for (int i = 0; i < again.count; i++) {
+        const struct schedule backward = point_schedule(&again, i, region);
+        for (int k = 0; k < around.count; k++) {
+            const struct schedule all = point_schedule(&around, k, region);
+            combine(o, from, to, &all, &backward, region, rng);
         }
     }
-    optimum_destroy(before->optimum);
-    optimum_destroy(behind->optimum);
+    optimum_destroy(again.optimum);
+    optimum_destroy(around.optimum);
     region_destroy(region);
-}
-
-/* The first node that is whole. */
-static int first_whole(const struct slicing *slicing)
-{
-    int whole = 0;
-    while (whole < slicing->nodes && !slicing_whole(slicing, whole)) whole++;
-    return whole;
 }
 
 bool slice_rivals_are_batches(const struct network *network)
 {
     const struct slicing slicing = graph_slicing(network->graph);
-    return first_whole(&slicing) == slicing.nodes;
+    int sliced = 0;
+    while (sliced < slicing.nodes && !slicing_whole(&slicing, sliced)) sliced++;
+    return sliced == slicing.nodes;
 }
 
-void slice_rivals_add_cuts(struct optimum *o, enum rng_mode rng)
+/* The stretches of sliced stages from the start, or a whole node, to each cut; the last one's gradient is wanted. */
+static struct node_ranges find_stretches(const struct graph *graph, struct region *region)
+{
+    const struct slicing slicing = graph_slicing(graph);
+    const struct node_ranges stages = stages_find(graph, region);
+    struct node_ranges stretches = {.count = 0};
+    NEW(region, stretches.range, (size_t)stages.count);
+    for (int i = 0, from = 0; i + 1 < stages.count; i++) {
+        const int to = stages.range[i].to;
+        for (int n = stages.range[i].from; n < to; n++)
+            if (slicing_whole(&slicing, n)) from = to;
+        if (from < to && graph->value[to].wants_gradient)
+            stretches.range[stretches.count++] = (struct node_range){from, to};
+    }
+    return stretches;
+}
+
+void slice_rivals_add_stretches(struct optimum *o, enum rng_mode rng)
 {
     struct region *region = region_create();
-    const struct slicing slicing = graph_slicing(o->target->graph);
-    const struct node_ranges stages = stages_find(o->target->graph, region);
     const struct network *slice = network_of_slice(o->target, region);
-    int cuts = 0; /* stages before the first whole node */
-    while (cuts < stages.count && stages.range[cuts].to <= first_whole(&slicing)) cuts++;
-    const int tried = cuts < CUTS_MAX ? cuts : CUTS_MAX;
+    const struct node_ranges all = find_stretches(o->target->graph, region);
+    const int tried = all.count < STRETCHES_MAX ? all.count : STRETCHES_MAX;
     for (int i = 1; i <= tried; i++) {
-        const int cut = stages.range[i * cuts / tried - 1].to;
-        if (o->target->graph->value[cut].wants_gradient) add_cut(o, slice, cut, rng);
+        const struct node_range *stretch = &all.range[i * all.count / tried - 1];
+        add_stretch(o, slice, stretch->from, stretch->to, rng);
     }
     region_destroy(region);
 }

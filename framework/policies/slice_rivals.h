@@ -10,7 +10,8 @@ bool slice_rivals_are_batches(const struct network *network);
  * a slice as its batch (network_of_slice()). So micro-batches, with recomputation or without. */
 void slice_rivals_add_batches(struct optimum *optimum, const struct optimum *slice, enum rng_mode rng);
 
-/* Elsewhere: for some cuts of the stages before the first whole node, the nodes before the cut keep nothing but their
- * output, and are computed again and differentiated at the end; they and the nodes behind the cut by schedules of their
- * fronts, and all of it slice by slice where no whole node is between (schedule_append_by_slice()). */
-void slice_rivals_add_cuts(struct optimum *optimum, enum rng_mode rng);
+/* Elsewhere: for some stretches of sliced stages, from the start or from a whole node to any cut, the stretch keeps
+ * nothing but its input and its output, and is computed again and differentiated when its turn comes; it and the nodes
+ * around it by schedules of their fronts, and all of it slice by slice where no whole node is between
+ * (schedule_append_by_slice()). */
+void slice_rivals_add_stretches(struct optimum *optimum, enum rng_mode rng);

@@ -9,7 +9,9 @@
 #include "plan/plan.h"
 #include "policies/policy.h"
 #include "tests/support/policy_text.h"
-#include "tests/support/small_networks.h"
+#include "tests/support/simulated.h"
+#include "tests/support/sliced_schedules.h"
+#include "tests/support/small_training.h"
 
 static const struct plan_options usual = {.lower = {.drop_dead = true, .rng = RNG_COUNTER}};
 
@@ -227,4 +229,46 @@ Test(policies_nets, selective_refuses_unknown_kinds)
         cr_assert(strstr(status_message(), wrong[i].says), "%s", status_message());
     }
     net_release(&b);
+}
+
+/* ---- slices ---- */
+
+/* The least live peak of `optimal`, and the time of its plan; *sliced: whether its schedule names slices. */
+static size_t least_of(const struct net *net, int64_t slices, const char *const whole[2], double *time, bool *sliced)
+{
+    struct source source = {.seed = 1};
+    struct graph *graph = net_build(net, RELU_BITS);
+    sliced_graph(graph, slices, 0, &source);
+    for (int i = 0; i < 2 && whole[i] && slices > 1; i++) graph->whole[graph_find_node(graph, whole[i])] = true;
+    struct bench bench = set_up_graph(net, "ref", graph);
+    struct plan *plan = policy_text_plan(bench.network, "optimal", "budget=least", &usual);
+    cr_assert(simulate_plan(plan) == ST_OK, "%s", status_message());
+    const size_t live = plan->live_peak;
+    *time = plan->time;
+    *sliced = strchr(plan->schedule, '/');
+    plan_destroy(plan);
+    tear_down(&bench);
+    return live;
+}
+
+/* Wherever the whole layers are, `optimal` runs stretches of the others slice by slice, and so needs less memory than
+ * any schedule of the whole batch that it finds. */
+Test(policies_nets, optimal_slices_between_whole_layers)
+{
+    static const struct {
+        const struct net *net;
+        const char *whole[2];
+    } cases[] = {{&nets[2], {"conv3"}},   {&nets[2], {"conv4", "linear1"}}, {&nets[2], {"conv6"}},
+                 {&nets[2], {"linear1"}}, {&fronted_net, {"batch_norm1"}},  {&fronted_net, {"batch_norm1", "linear1"}}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct net net = *cases[i].net;
+        double time, whole_time;
+        bool sliced;
+        net.batch = 8;
+        const size_t live = least_of(&net, 4, cases[i].whole, &time, &sliced),
+                     whole_live = least_of(&net, 1, cases[i].whole, &whole_time, &(bool){false});
+        printf("%s: %zu bytes live and time %.3g in slices, %zu and %.3g of the whole batch\n", net.name, live, time,
+               whole_live, whole_time);
+        cr_assert(sliced && (double)live < 0.9 * (double)whole_live, "%s, %s", net.name, cases[i].whole[0]);
+    }
 }

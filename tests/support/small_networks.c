@@ -267,8 +267,24 @@ static int skips(struct graph *graph)
     return linear(graph, 4, ACTIVATION_NONE, v);
 }
 
+/* All samples meet in the first layer alone. */
+static int fronted(struct graph *graph)
+{
+    int v = batch_norm(graph, ACTIVATION_NONE, 0);
+    begin(graph, "front");
+    for (int i = 0; i < 3; i++) v = conv(graph, 8, ACTIVATION_RELU, v);
+    v = dropout(graph, 0.2, v);
+    graph_group_end(graph);
+    begin(graph, "back");
+    for (int i = 0; i < 2; i++) v = conv(graph, 8, ACTIVATION_RELU, v);
+    v = flatten(graph, pool(graph, pool(graph, v)));
+    graph_group_end(graph);
+    return linear(graph, 4, ACTIVATION_NONE, linear(graph, 8, ACTIVATION_RELU, v));
+}
+
 const struct net deep_net = {"deep", deep, {1, {12}}, 40, 4}, divided_net = {"divided", divided, {1, {16}}, 64, 4},
-                 pooled_net = {"pooled", pooled, {3, {9, 8, 3}}, 3, 4};
+                 pooled_net = {"pooled", pooled, {3, {9, 8, 3}}, 3, 4},
+                 fronted_net = {"fronted", fronted, {3, {8, 8, 3}}, 6, 4};
 
 const struct net nets[] = {{"small_cnn", small_cnn, {3, {12, 12, 3}}, 3, 5},
                            {"residual", residual, {3, {8, 8, 3}}, 2, 4},
