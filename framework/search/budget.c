@@ -109,9 +109,11 @@ struct budgeted budget_find(const struct optimum *optimum, size_t limit, const s
         if (b.point > first) break;
         try_point(optimum, i, options, &b);
     }
+    /* a schedule of the whole batch may take fewer bytes in slices than its point says */
+    const bool exact = optimum->target == optimum->network;
     for (int i = front->count < LEAST_POINTS ? front->count - 1 : LEAST_POINTS - 1; i >= 0 && b.point < 0; i--)
-        if (front->point[i].peak <= b.limit) try_point(optimum, i, options, &b);
-    if (b.point >= 0) b.lost = front->point[b.point].time - front->point[within].time;
+        if (!exact || front->point[i].peak <= b.limit) try_point(optimum, i, options, &b);
+    if (b.point >= 0 && within >= 0) b.lost = fmax(front->point[b.point].time - front->point[within].time, 0);
     return b;
 }
 

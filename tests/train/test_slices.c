@@ -13,7 +13,6 @@
 #include "tests/support/sliced_schedules.h"
 #include "tests/support/small_training.h"
 #include "tests/support/thinning.h"
-#include "tests/support/token_batches.h"
 
 /* ---- bits ---- */
 
@@ -47,6 +46,7 @@ static void compare_all(const struct bench *bench, struct source *source, struct
         const char *settings = region_text(bench->graph->region, "segments=2 slots=2 groups=%s budget=%s",
                                            bench->graph->group[0].name, p == 5 ? "least" : "100%");
         struct plan *plan = policy_text_try(bench->network, policies[p], settings, &options);
+        cr_assert(plan || strcmp(policies[p], "optimal") != 0, "%s: %s", what, status_message());
         if (!plan) continue; /* microbatch and sliced where nodes are whole */
         compare(&t, plan, &baseline, region_text(bench->graph->region, "%s, %s", what, policies[p]));
         counts->policies++;
@@ -100,6 +100,55 @@ Test(slices, schedules_equal_store_all_cuda, .timeout = 600)
 {
     if (!backend_opens("cuda")) cr_skip_test("no device");
     compare_on("cuda", &nets[0], 2);
+}
+
+/* ---- many steps ---- */
+
+/* Convolutions behind a batch norm, which is whole, with dropout, under every policy of slices, with separate and with
+ * fused updates, whole and in parts, against store_all with separate ones. */
+static void compare_long(const char *backend, int64_t slices, uint32_t whole, const struct learner *learner)
+{
+    static const char *const policies[][2] = {
+        {"microbatch", ""}, {"sliced", ""}, {"segments", "segments=2"}, {"optimal", "budget=least"}};
+    static struct trace baseline;
+    for (int fused = 0, compared = 0; fused < 2; fused++) {
+        struct source source = {.seed = 6};
+        struct graph *graph = net_build(&fronted_net, RELU_BITS);
+        sliced_graph(graph, slices, whole, &source);
+        graph->fused_update = fused;
+        graph->update_part = 1 << 12;
+        struct bench bench = set_up_graph(&fronted_net, backend, graph);
+        struct trial t = {.bench = &bench,
+                          .learner = learner,
+                          .policy = policy_find("store_all"),
+                          .drop_dead = true,
+                          .steps = THINNING > 1 ? STEPS_MAX / 10 : STEPS_MAX};
+        const struct plan_options options = {.lower = {.drop_dead = true},
+                                             .state_per_parameter =
+                                                 optimizer_find(learner->name)->state(&learner->settings)};
+        if (!fused) run(&t, &baseline);
+        for (size_t p = 0; p < sizeof policies / sizeof *policies; p++) {
+            const char *settings = region_text(graph->region, "%s groups=%s", policies[p][1], graph->group[0].name);
+            struct plan *plan = policy_text_try(bench.network, policies[p][0], settings, &options);
+            cr_assert(plan || p < 2, "%s", status_message()); /* those refuse whole nodes */
+            if (!plan) continue;
+            compare(&t, plan, &baseline,
+                    region_text(graph->region, "%s, %s, fused %d", fronted_net.name, policies[p][0], fused));
+            compared++;
+        }
+        cr_assert(isfinite(baseline.loss[t.steps - 1]) && baseline.loss[t.steps - 1] != baseline.loss[0]);
+        cr_assert(!fused || compared >= 5, "%s: %d plans", fronted_net.name, compared);
+        tear_down(&bench);
+    }
+}
+
+Test(slices, a_hundred_steps_equal_store_all, .timeout = 120)
+{
+    static const struct learner adam = {
+        "adamw", "linear", {.lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.01}};
+    compare_long("ref", 3, 0, &momentum);
+    compare_long("ref", 2, 4, &momentum); /* some nodes whole */
+    compare_long("cpu", 6, 0, &adam);
 }
 
 /* ---- the sum of slices ---- */
