@@ -37,9 +37,7 @@
 static enum status run_list(struct arguments *a)
 {
     const char *folder = a->operands ? a->operand[0] : arguments_experiments(a->region);
-    const bool json = a->given[OPTION_JSON], csv = a->given[OPTION_CSV];
-    if (json && csv) return fail(ST_SPEC, "list: expected one of --json and --csv");
-    return list_folder(folder, csv ? LIST_CSV : json ? LIST_JSON : LIST_TEXT, stdout);
+    return list_folder(folder, a->given[OPTION_JSON], stdout);
 }
 
 /* choices: with the plans of other policies. */
@@ -243,10 +241,10 @@ enum {
 };
 
 static const struct command commands[] = {
-    {"list", "list [FOLDER] [--json | --csv]",
+    {"list", "list [FOLDER] [--json]",
      "Lists the experiments, or the runs in a folder of results.\n"
      "FOLDER: experiments/ where none is given.",
-     1u << OPTION_JSON | 1u << OPTION_CSV, 0, 1, false, run_list},
+     1u << OPTION_JSON, 0, 1, false, run_list},
     {"plan",
      "plan SPEC | --graph FILE [key=value...] [--ops | --alone | --pareto | --max-batch | --min-memory | --explain] "
      "[--json | --csv] [--out FILE]",

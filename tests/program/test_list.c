@@ -106,12 +106,6 @@ Test(list, prints_a_row_for_each_run_of_a_folder)
     }
     cr_expect(!strcmp(text_of(find_run(all, "variant", "manual", "steps: 4 -> 3"), "verdict"), "-"), "no baseline");
     json_decref(all);
-    cli_expect(&cli, 0, "list results/small --csv");
-    cr_expect(!strncmp(cli.out, "experiment,run,file,side,policy,batch,steps,peak_bytes,", 55), "%s", cli.out);
-    cr_expect(strstr(cli.out, ",rng: counter -> unsafe,") && strstr(cli.out, ",DIFFERS,"), "%s", cli.out);
-    cli_expect(&cli, 2, "list . --csv");
-    cli_complains(&cli, "--csv is for a folder of results");
-    cli_expect(&cli, 2, "list results --csv --json");
     cr_assert(cli_on_screen(&cli, 80, "", "list results") == 0 && strstr(cli.out, "DIFFERS"), "%s", cli.out);
     cli_close(&cli);
 }

@@ -120,16 +120,6 @@ static void print_text(const json_t *rows, FILE *out)
         if (figure_string(row, "reason")) fprintf(out, "%s\n", figure_string(row, "reason"));
 }
 
-static void print_runs(json_t *rows, enum list_form form, FILE *out)
-{
-    static const char keys[] = "experiment run file side policy batch steps peak_bytes live_peak_bytes step_ns status "
-                               "verdict baseline overrides created reason";
-    if (form == LIST_CSV) figures_csv(rows, keys, out);
-    if (form == LIST_TEXT) print_text(rows, out);
-    EACH (rows, i, run) json_object_del(run, "match");
-    if (form == LIST_JSON) figures_write(json_incref(rows), out);
-}
-
 /* ---- experiments ---- */
 
 /* The result file in folder that was changed last; NULL: none. */
@@ -183,7 +173,7 @@ static void print_experiments(const json_t *all, FILE *out)
     }
 }
 
-static enum status list_experiments(const char *folder, const char **name, enum list_form form, FILE *out)
+static enum status list_experiments(const char *folder, const char **name, bool json, FILE *out)
 {
     json_auto_t *all = json_array();
     int specs = 0, wrong = 0;
@@ -192,22 +182,22 @@ static enum status list_experiments(const char *folder, const char **name, enum 
         snprintf(path, sizeof path, "%s/%s", folder, name[specs]);
         wrong += add_experiment(path, all) != ST_OK;
     }
-    if (form == LIST_JSON)
+    if (json)
         figures_write(json_incref(all), out);
     else
         print_experiments(all, out);
     return wrong ? fail(ST_SPEC, "%d of %d specs in %s are wrong", wrong, specs, folder) : ST_OK;
 }
 
-enum status list_folder(const char *folder, enum list_form form, FILE *out)
+enum status list_folder(const char *folder, bool json, FILE *out)
 {
     region_auto *region = region_create();
     const char **specs = entries(folder, arguments_is_spec, region);
     if (!specs) return fail(ST_SPEC, "%s: cannot be read: %s", folder, strerror(errno));
     json_auto_t *runs = *specs ? NULL : list_runs(folder);
-    if (!json_array_size(runs) && form == LIST_CSV)
-        return fail(ST_SPEC, "list: --csv is for a folder of results; %s holds no result file", folder);
-    if (!json_array_size(runs)) return list_experiments(folder, specs, form, out);
-    print_runs(runs, form, out);
+    if (!json_array_size(runs)) return list_experiments(folder, specs, json, out);
+    if (!json) print_text(runs, out);
+    EACH (json ? runs : NULL, i, run) json_object_del(run, "match");
+    if (json) figures_write(json_incref(runs), out);
     return ST_OK;
 }
