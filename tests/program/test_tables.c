@@ -81,7 +81,8 @@ Test(tables, csv_has_the_files_numbers)
 
     snprintf(arguments, sizeof arguments, "show %s --csv tensors", file);
     cli_expect(&cli, 0, arguments);
-    cr_expect(strstr(cli.out, "text,category,node,bytes,birth,death,offset\nflatten1.y,0,0,512,0,"), "%s", cli.out);
+    cr_expect(strstr(cli.out, "text,category,node,bytes,birth,death,offset,slice\nflatten1.y,0,0,512,0,"), "%s",
+              cli.out);
     cli_expect(&cli, 2, "show --csv losses x.h5");
     cli_complains(&cli, "--csv losses; expected steps|ops|tensors");
     cli_expect(&cli, 2, "show --csv");

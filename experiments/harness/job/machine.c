@@ -1,7 +1,9 @@
 #include "job/machine.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -137,8 +139,11 @@ uint64_t process_high_water(void) { return status_bytes("VmHWM:"); }
 
 char *command_output(const char *command, size_t most, int *code)
 {
-    char *text = allocate(most + 1, 1);
+    char *text = allocate(most + 1, 1), folder[PATH_MAX] = "";
+    if (realpath("/proc/self/exe", folder)) *strrchr(folder, '/') = '\0';
+    setenv("REMATCH_FOLDER", folder, true);
     FILE *output = popen(command, "re");
+    unsetenv("REMATCH_FOLDER");
     if (output) text[fread(text, 1, most, output)] = '\0';
     const int state = output ? pclose(output) : -1; /* a longer output ends the command by SIGPIPE */
     *code = state >= 0 && WIFEXITED(state) ? WEXITSTATUS(state) : -1;

@@ -23,8 +23,8 @@ struct machine_memory memory_left(struct backend *backend);
 uint64_t process_rss(void);
 uint64_t process_high_water(void);
 
-/* What a shell command prints, at most so many bytes, to be freed; /proc/$PPID/exe is this program in it. *code: its
- * exit code, -1: it could not be run, or printed more. */
+/* What a shell command prints, at most so many bytes, to be freed; $REMATCH_FOLDER is this program's folder in it.
+ * *code: its exit code, -1: it could not be run, or printed more. */
 char *command_output(const char *command, size_t most, int *code);
 
 /* The processor's name, "unknown" where the system does not name it; returns text. */

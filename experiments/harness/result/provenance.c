@@ -27,9 +27,8 @@ enum { DIFF_MAX = 1 << 20 };
 static const char *git(const char *command, struct region *region)
 {
     int code;
-    char *text = command_output(
-        region_text(region, "git -C \"$(dirname \"$(readlink /proc/$PPID/exe)\")\" %s 2>/dev/null", command), DIFF_MAX,
-        &code);
+    char *text =
+        command_output(region_text(region, "git -C \"$REMATCH_FOLDER\" %s 2>/dev/null", command), DIFF_MAX, &code);
     const char *copy = code == 0 ? region_text(region, "%s", text) : NULL;
     free(text);
     return copy;
