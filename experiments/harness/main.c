@@ -235,23 +235,20 @@ static enum status run_doctor(struct arguments *a)
 
 static enum status run_help(struct arguments *a);
 
-enum {
-    SWEEP_OPTIONS =
-        1u << OPTION_FORCE | 1u << OPTION_JOBS | 1u << OPTION_SHARD | 1u << OPTION_POINT | 1u << OPTION_PRINT_COMMANDS
-};
+#define BIT(option) (1u << OPTION_##option)
+enum { SWEEP_OPTIONS = BIT(FORCE) | BIT(JOBS) | BIT(SHARD) | BIT(POINT) | BIT(PRINT_COMMANDS) };
 
 static const struct command commands[] = {
     {"list", "list [FOLDER] [--json]",
      "Lists the experiments, or the runs in a folder of results.\n"
      "FOLDER: experiments/ where none is given.",
-     1u << OPTION_JSON, 0, 1, false, run_list},
+     BIT(JSON), 0, 1, false, run_list},
     {"plan",
      "plan SPEC | --graph FILE [key=value...] [--ops | --alone | --pareto | --max-batch | --min-memory | --explain] "
      "[--json | --csv] [--out FILE]",
      "Plans a training step without running it, or compares other plans.\n"
      "SPEC: a file, or a name in experiments/. FILE: a graph file; without policy.name=... its policies are compared.",
-     1u << OPTION_JSON | 1u << OPTION_OPS | 1u << OPTION_ALONE | 1u << OPTION_GRAPH | 1u << OPTION_OUT | QUERY_OPTIONS,
-     1, 1, true, run_plan},
+     BIT(JSON) | BIT(OPS) | BIT(ALONE) | BIT(GRAPH) | BIT(OUT) | QUERY_OPTIONS, 1, 1, true, run_plan},
     {"run",
      "run SPEC [key=value...] [--only baseline|variant] [--resume auto|must|never] [--quiet | --verbose | --follow] "
      "[--force] [--jobs N] [--shard I/N | --point K] [--print-commands]",
@@ -259,53 +256,51 @@ static const struct command commands[] = {
      "Each is a process of its own. SPEC: a file, or a name in experiments/. SIGTERM and SIGUSR1 end a run after its "
      "step and leave a state file, as does state_every=N every N steps; the same command then goes on from there. Of a "
      "sweep, finished points are not run again.",
-     1u << OPTION_ONLY | 1u << OPTION_QUIET | 1u << OPTION_VERBOSE | 1u << OPTION_RESUME | 1u << OPTION_FOLLOW |
-         SWEEP_OPTIONS,
-     1, 1, true, run_run},
+     BIT(ONLY) | BIT(QUIET) | BIT(VERBOSE) | BIT(RESUME) | BIT(FOLLOW) | SWEEP_OPTIONS, 1, 1, true, run_run},
     {"bench", "bench --costs SPEC [key=value...] [--out FILE]",
      "Times a network's passes, for plans by measured costs.\n"
      "--costs: every pass of every node of the spec and its baseline alone, and the other work of a step. "
      "SPEC: a file, or a name in experiments/.",
-     1u << OPTION_COSTS | 1u << OPTION_OUT, 1, 1, true, run_bench},
+     BIT(COSTS) | BIT(OUT), 1, 1, true, run_bench},
     {"schema", "schema [NAME] [--json]",
      "Prints every key of specs and models: values, default, meaning.\n"
      "NAME: of one section, policy, layer or key.",
-     1u << OPTION_JSON, 0, 1, false, run_schema},
+     BIT(JSON), 0, 1, false, run_schema},
     {"compare", "compare A B [--json]",
      "Compares two result files bit by bit.\n"
      "Exit code 1 where they differ, 4 where their equality proves nothing or not everything.",
-     1u << OPTION_JSON, 2, 2, false, run_compare},
+     BIT(JSON), 2, 2, false, run_compare},
     {"show", "show FILE [--provenance | --json | --csv steps|ops|tensors | --follow]",
      "Prints what a result file holds.\n"
      "As JSON it includes the provenance.",
-     1u << OPTION_PROVENANCE | 1u << OPTION_JSON | 1u << OPTION_CSV_TABLE | 1u << OPTION_FOLLOW, 1, 1, false, run_show},
+     BIT(PROVENANCE) | BIT(JSON) | BIT(CSV_TABLE) | BIT(FOLLOW), 1, 1, false, run_show},
     {"bundle", "bundle RUN... --out NAME.tar.zst",
      "Packs runs for a reviewer: specs, plans, results, expected values.\n"
      "RUN: a complete result file. The archive has a README.md with the commands, and RO-Crate metadata; the same runs "
      "give the same bytes. rematch verify NAME.tar.zst says elsewhere what holds.",
-     1u << OPTION_OUT, 1, INT_MAX, false, run_bundle},
+     BIT(OUT), 1, INT_MAX, false, run_bundle},
     {"report", "report FILE... [-o PAGE] [--figures FOLDER] [--trace FILE] [--pareto]",
      "Shows runs on one page: verdicts, memory, time, losses, provenance.\n"
      "FILE: result files of baselines and variants, or plan files. PAGE: one HTML file that needs no network; "
      "report.html where nothing else is asked for. Every variant stands beside its baseline; two files stand side by "
      "side. --pareto: of a large network, too.",
-     1u << OPTION_OUT | 1u << OPTION_FIGURES | 1u << OPTION_TRACE | 1u << OPTION_PARETO, 1, INT_MAX, false, run_report},
+     BIT(OUT) | BIT(FIGURES) | BIT(TRACE) | BIT(PARETO), 1, INT_MAX, false, run_report},
     {"verify", "verify FILE [--plan-only] [--json]",
      "Checks a file's plan, then runs its spec again: the same bits?\n"
      "FILE: a plan or result file, or a bundle, all of whose files are checked; with other kernels its runs may round "
      "differently, and exit code 4 means that what could be tested holds. The plan of a file is run on symbols, and "
      "its lower bounds are computed again. Exit code 1 where "
      "something is wrong or differs.",
-     1u << OPTION_PLAN_ONLY | 1u << OPTION_JSON, 1, 1, false, run_verify},
+     BIT(PLAN_ONLY) | BIT(JSON), 1, 1, false, run_verify},
     {"doctor", "doctor [--json]",
      "Prints what this machine has, and what is missing to build and run.\n"
      "Each missing thing comes with the command that mends it. Exit code 77 where one is MISSING or DAMAGED; what is "
      "absent is needed by some experiments only.",
-     1u << OPTION_JSON, 0, 0, false, run_doctor},
+     BIT(JSON), 0, 0, false, run_doctor},
     {"help", "help [COMMAND | --man | --completion bash|zsh]",
      "Prints this text, or the usage and options of a command.\n"
      "So do --help and -h, alone or after a command.",
-     1u << OPTION_MAN | 1u << OPTION_COMPLETION, 0, 1, false, run_help},
+     BIT(MAN) | BIT(COMPLETION), 0, 1, false, run_help},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 

@@ -1,13 +1,15 @@
 #include "console/arguments.h"
 
 #include <ctype.h>
-#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/text.h"
+#include "console/utf8.h"
 
 _Static_assert(OPTIONS <= 32, "struct command has a bit for each");
 
@@ -133,14 +135,28 @@ int arguments_is_spec(const struct dirent *entry)
     return entry->d_name[0] != '.' && text_ends(entry->d_name, ".yaml");
 }
 
+const char **arguments_entries(const char *folder, int (*wanted)(const struct dirent *), struct region *region)
+{
+    struct dirent **entry;
+    const char **name;
+    errno = EILSEQ;
+    const int count = utf8_is_plain(folder) ? scandir(folder, &entry, wanted, alphasort) : -1;
+    if (count < 0) return NULL;
+    NEW(region, name, (size_t)count + 1);
+    for (int i = 0; i < count; i++) {
+        name[i] = region_text(region, "%s", entry[i]->d_name);
+        free(entry[i]);
+    }
+    free(entry);
+    return name;
+}
+
 const char *arguments_experiments(struct region *region)
 {
     static const char here[] = "experiments";
-    char self[4096];
+    char self[PATH_MAX];
     struct stat about;
-    const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (stat(here, &about) == 0 || length <= 0) return here;
-    self[length] = '\0';
+    if (stat(here, &about) == 0 || !realpath("/proc/self/exe", self)) return here;
     for (int i = 0; i < 2; i++) *strrchr(self, '/') = '\0'; /* PREFIX/bin/rematch */
     const char *installed = region_text(region, "%s/share/rematch/experiments", self);
     return stat(installed, &about) == 0 ? installed : here;
@@ -148,15 +164,10 @@ const char *arguments_experiments(struct region *region)
 
 const char **arguments_spec_names(struct region *region)
 {
-    struct dirent **entry = NULL;
-    const char **names;
-    const int count = scandir(arguments_experiments(region), &entry, arguments_is_spec, alphasort);
-    NEW(region, names, (size_t)(count > 0 ? count : 0) + 1);
-    for (int i = 0; i < count; i++) {
-        names[i] = region_text(region, "%.*s", (int)(strlen(entry[i]->d_name) - strlen(".yaml")), entry[i]->d_name);
-        free(entry[i]);
-    }
-    free(entry);
+    const char **names = arguments_entries(arguments_experiments(region), arguments_is_spec, region);
+    if (!names) NEW(region, names, 1);
+    for (const char **name = names; *name; name++)
+        *name = region_text(region, "%.*s", (int)(strlen(*name) - strlen(".yaml")), *name);
     return names;
 }
 

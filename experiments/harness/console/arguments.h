@@ -32,6 +32,9 @@ struct arguments {
 /* Whether a folder's entry is a spec, for scandir(). */
 int arguments_is_spec(const struct dirent *entry);
 
+/* The wanted entries of a folder by name, ended by NULL; NULL, and errno: it cannot be read. */
+const char **arguments_entries(const char *folder, int (*wanted)(const struct dirent *), struct region *region);
+
 /* The folder of the experiments that are known by name: experiments/ here, else that of an installed program. */
 const char *arguments_experiments(struct region *region);
 

@@ -124,16 +124,12 @@ static enum status prepare(struct job *job)
 
 enum status job_prepare(struct spec *spec, struct job **job)
 {
-    *job = NULL;
     struct job *j = allocate(1, sizeof *j);
     j->spec = spec;
-    enum status status = prepare(j);
-    if (status != ST_OK) {
-        job_destroy(j);
-        return status;
-    }
-    *job = j;
-    return ST_OK;
+    const enum status status = prepare(j);
+    *job = status == ST_OK ? j : NULL;
+    if (status != ST_OK) job_destroy(j);
+    return status;
 }
 
 void job_destroy(struct job *job)

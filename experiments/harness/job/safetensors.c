@@ -200,15 +200,11 @@ enum status safetensors_open(const char *path, struct safetensors **file)
 {
     struct region *region = region_create();
     struct safetensors *f = region_array(region, 1, sizeof *f);
-    *file = NULL;
     *f = (struct safetensors){.region = region, .path = region_text(region, "%s", path), .descriptor = -1};
-    enum status status = open_file(f);
-    if (status != ST_OK) {
-        safetensors_close(f);
-        return status;
-    }
-    *file = f;
-    return ST_OK;
+    const enum status status = open_file(f);
+    *file = status == ST_OK ? f : NULL;
+    if (status != ST_OK) safetensors_close(f);
+    return status;
 }
 
 void safetensors_close(struct safetensors *file)

@@ -255,13 +255,12 @@ enum status weights_open(const struct spec *spec, const struct graph *graph, str
     if (opened != ST_OK) return fail(opened, "model.init.file: %s", status_message());
     struct weights *w = region_array(file->region, 1, sizeof *w);
     *w = (struct weights){.file = file, .graph = graph};
-    enum status status = match(w, spec);
-    if (status != ST_OK) {
+    const enum status status = match(w, spec);
+    if (status == ST_OK)
+        *weights = w;
+    else
         safetensors_close(file);
-        return status;
-    }
-    *weights = w;
-    return ST_OK;
+    return status;
 }
 
 enum status weights_digest(struct weights *weights)

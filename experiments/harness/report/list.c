@@ -1,6 +1,5 @@
 #include "report/list.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,27 +24,10 @@ static int is_result(const struct dirent *entry) { return is_result_name(entry->
 
 static int is_folder(const struct dirent *entry) { return entry->d_name[0] != '.' && !is_result_name(entry->d_name); }
 
-/* The wanted entries of folder by name, ended by NULL; NULL: it cannot be read. */
-static const char **entries(const char *folder, int (*wanted)(const struct dirent *), struct region *region)
-{
-    struct dirent **entry;
-    const char **name;
-    errno = EILSEQ;
-    const int count = utf8_is_plain(folder) ? scandir(folder, &entry, wanted, alphasort) : -1;
-    if (count < 0) return NULL;
-    NEW(region, name, (size_t)count + 1);
-    for (int i = 0; i < count; i++) {
-        name[i] = region_text(region, "%s", entry[i]->d_name);
-        free(entry[i]);
-    }
-    free(entry);
-    return name;
-}
-
 /* Of the folder below root, "": of root itself. */
 static void add_folder(json_t *rows, const char *root, const char *folder, struct region *region)
 {
-    const char **name = entries(region_text(region, "%s/%s", root, folder), is_result, region);
+    const char **name = arguments_entries(region_text(region, "%s/%s", root, folder), is_result, region);
     for (; name && *name; name++) {
         const char *path = region_text(region, "%s/%s%s%s", root, folder, *folder ? "/" : "", *name);
         json_auto_t *row = result_row(path);
@@ -85,7 +67,7 @@ static void judge(const json_t *rows, json_t *run)
 json_t *list_runs(const char *folder)
 {
     region_auto *region = region_create();
-    const char **below = entries(folder, is_folder, region);
+    const char **below = arguments_entries(folder, is_folder, region);
     json_auto_t *found = json_array();
     json_t *rows = json_array(), **sorted;
     add_folder(found, folder, "", region);
@@ -126,7 +108,7 @@ static void print_text(const json_t *rows, FILE *out)
 static const char *newest(const char *folder, struct region *region)
 {
     struct stat file;
-    const char **name = entries(folder, is_result, region), *found = NULL;
+    const char **name = arguments_entries(folder, is_result, region), *found = NULL;
     int64_t at = 0;
     for (; name && *name; name++) {
         const char *path = region_text(region, "%s/%s", folder, *name);
@@ -192,7 +174,7 @@ static enum status list_experiments(const char *folder, const char **name, bool 
 enum status list_folder(const char *folder, bool json, FILE *out)
 {
     region_auto *region = region_create();
-    const char **specs = entries(folder, arguments_is_spec, region);
+    const char **specs = arguments_entries(folder, arguments_is_spec, region);
     if (!specs) return fail(ST_SPEC, "%s: cannot be read: %s", folder, strerror(errno));
     json_auto_t *runs = *specs ? NULL : list_runs(folder);
     if (!json_array_size(runs)) return list_experiments(folder, specs, json, out);

@@ -10,6 +10,7 @@
 #include "analysis/result_row.h"
 #include "report/report_tree.h"
 #include "report/show.h"
+#include "yaml/yaml_write.h"
 
 enum {
     PLAN_BYTES = 3 << 20, /* of the plans' text, so that a page stays below 5 MB; that of a pair is always there */
@@ -247,19 +248,40 @@ static enum status gather(struct report *r)
     return ST_OK;
 }
 
+/* One of page and trace, which are files; where NULL: it is not asked for. */
 struct output {
-    const char *what, *where;
-    enum status (*check)(const char *where), (*write)(const json_t *tree, const char *where);
+    const char *what, *where, *begins;
+    void (*print)(const void *tree, FILE *out);
 };
+
+/* Everything that is written, checked before the files are read. */
+static enum status check_outputs(const struct report_request *request, const struct output output[2])
+{
+    for (int i = 0; i < 2; i++)
+        TRY(yaml_write_check(output[i].where, output[i].begins,
+                             i ? "trace of rematch report" : "page of rematch report"));
+    return request->figures ? report_check_figures(request->figures) : ST_OK;
+}
+
+static enum status write_outputs(const struct report *r, const struct output output[2], FILE *out)
+{
+    const char *figures = r->request->figures;
+    for (int i = 0; i < 2; i++) {
+        if (!output[i].where) continue;
+        TRY(yaml_write_whole(output[i].where, output[i].print, r->tree));
+        fprintf(out, "%-9s %s\n", output[i].what, output[i].where);
+    }
+    if (!figures) return ST_OK;
+    TRY(report_write_figures(r->tree, figures));
+    fprintf(out, "%-9s %s\n", "figures", figures);
+    return ST_OK;
+}
 
 enum status report_make(const struct report_request *request, FILE *out)
 {
     struct report r = {.request = request, .region = region_create(), .rows = json_array(), .tree = json_object()};
-    const struct output output[] = {{"page", request->page, report_check_page, report_write_page},
-                                    {"figures", request->figures, report_check_figures, report_write_figures},
-                                    {"trace", request->trace, report_check_trace, report_write_trace}};
-    enum { OUTPUTS = sizeof output / sizeof *output };
-    enum status status = ST_OK;
+    const struct output output[] = {{"page", request->page, report_page_begins, report_print_page},
+                                    {"trace", request->trace, report_trace_begins, report_print_trace}};
     signal(SIGXFSZ, SIG_IGN); /* a file-size limit, or the end of gnuplot, becomes an error of writing */
     signal(SIGPIPE, SIG_IGN);
     NEW(r.region, r.result, (size_t)request->files);
@@ -268,14 +290,9 @@ enum status report_make(const struct report_request *request, FILE *out)
     PUT(r.tree, "plans", r.plans = json_array());
     PUT(r.tree, "pairs", r.pairs = json_array());
     PUT(r.tree, "notes", r.notes = json_array());
-    for (int i = 0; i < OUTPUTS && status == ST_OK; i++)
-        if (output[i].where) status = output[i].check(output[i].where);
+    enum status status = check_outputs(request, output);
     if (status == ST_OK) status = gather(&r);
-    for (int i = 0; i < OUTPUTS && status == ST_OK; i++) {
-        if (!output[i].where) continue;
-        status = output[i].write(r.tree, output[i].where);
-        if (status == ST_OK) fprintf(out, "%-9s %s\n", output[i].what, output[i].where);
-    }
+    if (status == ST_OK) status = write_outputs(&r, output, out);
     for (int i = 0; i < request->files; i++) result_close(r.result[i]);
     json_decref(r.rows);
     json_decref(r.tree);

@@ -2,14 +2,12 @@
 #include <stdlib.h>
 
 #include "report/report_tree.h"
-#include "yaml/yaml_write.h"
 
 EMBED(embedded_style, "experiments/harness/report/report.css");
 EMBED(embedded_script, "experiments/harness/report/report.js");
 EMBED(embedded_charts, "/usr/share/javascript/chart.js/chart.min.js");
 
-/* What shows that a file may be replaced. */
-static const char begins[] = "<!DOCTYPE html>\n<!-- rematch report -->\n";
+const char report_page_begins[] = "<!DOCTYPE html>\n<!-- rematch report -->\n";
 
 /* The policy lets a browser load nothing, from files or from the network. */
 static const char head[] =
@@ -35,15 +33,11 @@ static void write_data(const char *json, FILE *out)
     }
 }
 
-static void write_page(const void *tree, FILE *out)
+void report_print_page(const void *tree, FILE *out)
 {
     char *json = json_dumps(tree, JSON_COMPACT | JSON_REAL_PRECISION(17));
-    fprintf(out, "%s%s%s%s", begins, head, embedded_style, body);
+    fprintf(out, "%s%s%s%s", report_page_begins, head, embedded_style, body);
     write_data(json, out);
     free(json);
     fprintf(out, "%s%s%s%s%s", script, embedded_charts, script, embedded_script, end);
 }
-
-enum status report_check_page(const char *where) { return yaml_write_check(where, begins, "page of rematch report"); }
-
-enum status report_write_page(const json_t *tree, const char *path) { return yaml_write_whole(path, write_page, tree); }

@@ -1,7 +1,6 @@
 /* One step of each run in the Trace Event Format (Chrome's), which Perfetto opens: a process a run, an event an op, a
  * counter of live bytes by category. An op takes its least measured time; where none was measured, 1 us. */
 #include "report/report_tree.h"
-#include "yaml/yaml_write.h"
 
 static void add_event(json_t *events, const char *kind, const char *name, size_t run, double us, json_t *arguments)
 {
@@ -40,20 +39,12 @@ static void add_run(json_t *events, const json_t *tree, const json_t *run, size_
     }
 }
 
-static void write_trace(const void *of, FILE *out)
+const char report_trace_begins[] = "{\n  \"displayTimeUnit\"";
+
+void report_print_trace(const void *tree, FILE *out)
 {
     json_t *events = json_array();
-    EACH (json_object_get(of, "runs"), i, run)
-        if (json_is_integer(json_object_get(run, "plan"))) add_run(events, of, run, i);
+    EACH (json_object_get(tree, "runs"), i, run)
+        if (json_is_integer(json_object_get(run, "plan"))) add_run(events, tree, run, i);
     figures_write(json_pack("{s:s, s:o}", "displayTimeUnit", "ms", "traceEvents", events), out);
-}
-
-enum status report_check_trace(const char *where)
-{
-    return yaml_write_check(where, "{\n  \"displayTimeUnit\"", "trace of rematch report");
-}
-
-enum status report_write_trace(const json_t *tree, const char *path)
-{
-    return yaml_write_whole(path, write_trace, tree);
 }

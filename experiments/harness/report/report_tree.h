@@ -21,16 +21,15 @@ json_t *report_axes(struct result *const *result, int results);
 /* The maps of a list of the file's spec, `expect` or `published`, as texts. */
 json_t *report_list(struct result *result, const char *key);
 
-/* Writes what its name says, whole or not at all; where: a file, of figures a folder, which is made. */
-enum status report_write_page(const json_t *tree, const char *where);
-enum status report_write_figures(const json_t *tree, const char *where);
-enum status report_write_trace(const json_t *tree, const char *where);
+/* Print a tree, for yaml_write_whole(), and how such a file begins, which may be replaced. */
+void report_print_page(const void *tree, FILE *out);
+void report_print_trace(const void *tree, FILE *out);
+extern const char report_page_begins[], report_trace_begins[];
 
-/* Before long work. ST_SPEC: where is a file of another kind, which is not replaced; ST_FAILED: it cannot be written;
- * ST_MISSING: the program that draws figures is not installed. */
-enum status report_check_page(const char *where);
-enum status report_check_trace(const char *where);
-enum status report_check_figures(const char *where);
+/* Draws the figures, all or none, into a folder, which is made. The check before long work: ST_FAILED: it cannot be
+ * written; ST_MISSING: the program that draws is not installed. */
+enum status report_check_figures(const char *folder);
+enum status report_write_figures(const json_t *tree, const char *folder);
 
 /* Declares name, the text of a file of the source tree or of the system as it was when the program was built. */
 #define EMBED(name, path)                                                                                              \

@@ -179,16 +179,13 @@ enum status plan_file_of_model(const struct job *job, const char *path, const st
 
 enum status plan_file_take(const struct job *job, const char *path, struct plan **plan)
 {
-    struct taking t = {.path = path, .job = job, .region = region_create()};
+    region_auto *region = region_create();
+    struct taking t = {.path = path, .job = job, .region = region};
     struct result *result = NULL;
     *plan = NULL;
     enum status status = result_open(path, &result);
     status = status == ST_OK ? take(&t, result, plan) : fail(ST_SPEC, "plan: %s", status_message());
-    if (status != ST_OK) {
-        plan_destroy(*plan);
-        *plan = NULL;
-    }
+    if (status != ST_OK) plan_destroy(*plan), *plan = NULL;
     result_close(result);
-    region_destroy(t.region);
     return status;
 }

@@ -252,7 +252,6 @@ static enum status publish(struct record *r, bool whole)
 
 enum status record_begin(const struct job *job, const char *variant, struct record **record)
 {
-    *record = NULL;
     signal(SIGXFSZ, SIG_IGN);
     struct record *r = allocate(1, sizeof *r);
     r->job = job;
@@ -264,12 +263,9 @@ enum status record_begin(const struct job *job, const char *variant, struct reco
     if (status == ST_OK)
         status = record_file_begin(&r->file, job->spec->results, job->spec->name,
                                    record_name(job->spec, variant, r->id, name));
-    if (status != ST_OK) {
-        record_abandon(r);
-        return status;
-    }
-    *record = r;
-    return ST_OK;
+    *record = status == ST_OK ? r : NULL;
+    if (status != ST_OK) record_abandon(r);
+    return status;
 }
 
 enum status record_keep(struct record *record, struct result **past)

@@ -87,10 +87,8 @@ enum status job_make_plans(struct job *job)
 enum status job_create(struct spec *spec, struct job **job)
 {
     TRY(job_prepare(spec, job));
-    enum status status = job_make_plans(*job);
-    if (status == ST_OK) return ST_OK;
-    job_destroy(*job);
-    *job = NULL;
+    const enum status status = job_make_plans(*job);
+    if (status != ST_OK) job_destroy(*job), *job = NULL;
     return status;
 }
 

@@ -251,8 +251,6 @@ enum status graph_file_load(const char *path, int count, const char *const *over
     **spec = (struct spec){.region = region, .path = path, .overrides = count, .override = overrides};
     *network = NULL;
     const enum status status = load(*spec, network);
-    if (status == ST_OK) return ST_OK;
-    spec_destroy(*spec);
-    *spec = NULL;
+    if (status != ST_OK) spec_destroy(*spec), *spec = NULL;
     return status;
 }

@@ -192,9 +192,7 @@ enum status spec_load_as(const char *path, const char *shown, int count, const c
         *spec = create(region, &start);
         status = load(&l, source, overrides, *spec);
     }
-    if (status == ST_OK) return ST_OK;
-    region_destroy(region);
-    *spec = NULL;
+    if (status != ST_OK) region_destroy(region), *spec = NULL;
     return status;
 }
 

@@ -42,11 +42,8 @@ enum status new_file_publish(const struct new_file *file)
     enum status status = new_file_sync(file->name, O_RDONLY);
     if (status == ST_OK && rename(file->name, file->path) < 0)
         status = fail(ST_FAILED, "%s: cannot be replaced: %s", file->path, strerror(errno));
-    if (status != ST_OK) {
-        new_file_drop(file);
-        return status;
-    }
-    return new_file_sync(folder, O_RDONLY | O_DIRECTORY);
+    if (status != ST_OK) new_file_drop(file);
+    return status == ST_OK ? new_file_sync(folder, O_RDONLY | O_DIRECTORY) : status;
 }
 
 void new_file_drop(const struct new_file *file) { unlink(file->name); }
