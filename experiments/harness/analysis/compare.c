@@ -10,9 +10,9 @@
 
 #include "base/text.h"
 
-/* A step's columns: their paths, their names in messages and, for digests, the tensors that they belong to. */
+/* A step's columns: their names, paths, names in messages and, for digests, the tensors that they belong to. */
 static const struct {
-    const char *path;
+    const char *many, *path;
     enum number number;
     size_t width;
     const char *one;    /* in a message */
@@ -21,20 +21,21 @@ static const struct {
     bool backwards;     /* the last parameter's gradient comes first */
     bool optional;      /* zero where there is nothing */
 } columns[STEP_COLUMNS] = {
-    [COLUMN_LOSS] = {"/steps/loss_bits", NUMBER_U32, 1, "loss", -1},
-    [COLUMN_GRADIENTS] = {"/steps/grad_digest", NUMBER_U64, 2, "gradients", DIGESTS_GRADIENT, "gradient of ", true},
-    [COLUMN_PARAMETERS] = {"/steps/param_digest", NUMBER_U64, 2, "parameters", DIGESTS_PARAMETER, ""},
-    [COLUMN_STATE] = {"/steps/state_digest", NUMBER_U64, 2, "state", DIGESTS_STATE, "state of ", .optional = true},
-    [COLUMN_RUNNING] = {"/steps/running_digest", NUMBER_U64, 2, "running state", DIGESTS_RUNNING, "", .optional = true},
-    [COLUMN_METRIC] = {"/steps/metric", NUMBER_F32, 1, "metric", -1},
-    [COLUMN_RATE] = {"/steps/lr", NUMBER_F64, 1, "learning rate", -1},
-    [COLUMN_NORM] = {"/steps/grad_norm", NUMBER_F64, 1, "gradient norm", -1},
-    [COLUMN_ZERO] = {"/steps/gradients_zero", NUMBER_U8, 1, "flag of gradients that are all zero", -1},
+    [COLUMN_LOSS] = {"losses", "/steps/loss_bits", NUMBER_U32, 1, "loss", -1},
+    [COLUMN_GRADIENTS] = {"gradients", "/steps/grad_digest", NUMBER_U64, 2, "gradients", DIGESTS_GRADIENT,
+                          "gradient of ", true},
+    [COLUMN_PARAMETERS] = {"parameters", "/steps/param_digest", NUMBER_U64, 2, "parameters", DIGESTS_PARAMETER, ""},
+    [COLUMN_STATE] = {"state", "/steps/state_digest", NUMBER_U64, 2, "state", DIGESTS_STATE, "state of ",
+                      .optional = true},
+    [COLUMN_RUNNING] = {"running state", "/steps/running_digest", NUMBER_U64, 2, "running state", DIGESTS_RUNNING, "",
+                        .optional = true},
+    [COLUMN_METRIC] = {"metrics", "/steps/metric", NUMBER_F32, 1, "metric", -1},
+    [COLUMN_RATE] = {"learning rates", "/steps/lr", NUMBER_F64, 1, "learning rate", -1},
+    [COLUMN_NORM] = {"gradient norms", "/steps/grad_norm", NUMBER_F64, 1, "gradient norm", -1},
+    [COLUMN_ZERO] = {"zero flags", "/steps/gradients_zero", NUMBER_U8, 1, "flag of gradients that are all zero", -1},
 };
 
-const char *const step_column_names[STEP_COLUMNS] = {"losses",         "gradients",      "parameters",
-                                                     "state",          "running state",  "metrics",
-                                                     "learning rates", "gradient norms", "zero flags"};
+const char *step_column_name(enum step_column column) { return columns[column].many; }
 
 /* The number of floats from a to b, +0 and -0 being one. */
 static int64_t ulp_distance(uint32_t a, uint32_t b)
@@ -286,7 +287,7 @@ static void add_counts(const struct comparison *c)
     json_t *all = c->figures;
     for (int k = 0; k < STEP_COLUMNS; k++) {
         char key[48];
-        snprintf(key, sizeof key, "%s_equal", step_column_names[k]);
+        snprintf(key, sizeof key, "%s_equal", columns[k].many);
         for (char *blank = key; (blank = strchr(blank, ' '));) *blank = '_';
         PUT(all, key, c->present[k] ? json_integer(c->same[k]) : json_null());
     }

@@ -18,8 +18,8 @@ enum step_column {
     STEP_COLUMNS
 };
 
-/* Plurals; keys in JSON are these with _ for blanks, and _equal. */
-extern const char *const step_column_names[STEP_COLUMNS];
+/* A plural; keys in JSON are these with _ for blanks, and _equal. */
+const char *step_column_name(enum step_column column);
 
 enum verdict { VERDICT_EQUAL, VERDICT_DIFFERS, VERDICT_NOT_CAUGHT, VERDICT_UNPROVEN, VERDICTS };
 

@@ -1,7 +1,5 @@
 #include "job/batches.h"
 
-#include <stdlib.h>
-
 struct batches {
     struct region *region;
     struct dataset *dataset;

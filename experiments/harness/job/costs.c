@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "job/machine.h"
 #include "yaml/yaml_read.h"
 #include "yaml/yaml_write.h"

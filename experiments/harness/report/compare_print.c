@@ -26,7 +26,7 @@ static void print_counts(const struct comparison *c, FILE *out)
     int column = fprintf(out, "equal     ");
     if (c->steps == 0) column += fprintf(out, "no step in common");
     for (int k = 0; k < STEP_COLUMNS; k++)
-        print_count(step_column_names[k], c->same[k], c->present[k] ? c->steps : 0, &column, out);
+        print_count(step_column_name((enum step_column)k), c->same[k], c->present[k] ? c->steps : 0, &column, out);
     print_count("evaluations", c->same_evaluations, c->evaluations, &column, out);
     print_count("tensors kept", c->same_tensors, c->tensors, &column, out);
     fputc('\n', out);

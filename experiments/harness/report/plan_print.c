@@ -11,16 +11,13 @@ enum { TENSORS_SHOWN = 8 };
 
 /* A number in the unit that key ends with. Those of a network without kernels are exact: bytes may be set as a budget,
  * and times, which stand for flops, are in the unit of its file. */
-static char *number_of(const struct plan *plan, const char *key, double number, char text[UNIT_TEXT])
-{
-    return figures_number(key, number, !plan->network->backend, text);
-}
+#define NUMBER(plan, key, number)                                                                                      \
+    figures_number((key), (double)(number), !(plan)->network->backend, (char[UNIT_TEXT]){""})
 
 /* "  label                 412.3 MiB  note"; note "": none. */
 static void print_bytes(const struct plan *plan, const char *label, size_t bytes, const char *note, FILE *out)
 {
-    char text[UNIT_TEXT];
-    fprintf(out, "  %-32s %12s%s%s\n", label, number_of(plan, "bytes", (double)bytes, text), *note ? "  " : "", note);
+    fprintf(out, "  %-32s %12s%s%s\n", label, NUMBER(plan, "bytes", bytes), *note ? "  " : "", note);
 }
 
 static void print_totals(const struct plan_summary *s, FILE *out)
@@ -90,17 +87,16 @@ static void print_time(const struct plan_summary *s, FILE *out)
 {
     const struct job *job = s->job;
     const struct plan *plan = job->plan;
-    char a[UNIT_TEXT], b[UNIT_TEXT], c[UNIT_TEXT], e[UNIT_TEXT];
+    const char *planning = DURATION_TEXT(job->planning_ns);
     fprintf(out, "\ntime\n  forward %s, backward %s, recompute %s in %d recomputation%s (%d dead and left out)\n",
-            number_of(plan, "flops", plan->forward_flops, a), number_of(plan, "flops", plan->backward_flops, b),
-            number_of(plan, "flops", plan->recompute_flops, c), plan->recomputations, text_plural(plan->recomputations),
+            NUMBER(plan, "flops", plan->forward_flops), NUMBER(plan, "flops", plan->backward_flops),
+            NUMBER(plan, "flops", plan->recompute_flops), plan->recomputations, text_plural(plan->recomputations),
             plan->lowered.dropped);
-    duration_text(job->planning_ns, e);
     if (job->backend)
         fprintf(out, "  slowdown %.4f by %s; kernels prepared in %s, planned in %s\n", plan->slowdown,
-                job->costs ? "measured costs" : "flops", DURATION_TEXT(job->preparing_ns), e);
+                job->costs ? "measured costs" : "flops", DURATION_TEXT(job->preparing_ns), planning);
     else
-        fprintf(out, "  slowdown %.4f, %.15g in all; planned in %s\n", plan->slowdown, plan->time, e);
+        fprintf(out, "  slowdown %.4f, %.15g in all; planned in %s\n", plan->slowdown, plan->time, planning);
     print_prediction(s, out);
 }
 
@@ -124,14 +120,13 @@ static void print_bound(FILE *out, const char *name, const struct bounds *bounds
 static void print_placing(const struct plan_summary *s, FILE *out)
 {
     const struct policy_notes *notes = &s->job->notes;
-    char a[UNIT_TEXT], b[UNIT_TEXT];
     if (notes->tries > 1)
         fprintf(out, "  %d schedules were placed until an arena kept the budget, which adds %.4f to the slowdown\n",
                 notes->tries, bounds_slowdown(&s->job->bounds, notes->lost));
     if (notes->tries && notes->live_peak != s->job->plan->live_peak)
         fprintf(out, "  the policy promised a live peak of %s; it is %s\n",
-                number_of(s->job->plan, "bytes", (double)notes->live_peak, a),
-                number_of(s->job->plan, "bytes", (double)s->job->plan->live_peak, b));
+                NUMBER(s->job->plan, "bytes", notes->live_peak),
+                NUMBER(s->job->plan, "bytes", s->job->plan->live_peak));
 }
 
 /* What no schedule can beat, how far above it this plan is, and what placing it cost. */
@@ -139,7 +134,7 @@ static void print_bounds(const struct plan_summary *s, FILE *out)
 {
     const struct job *job = s->job;
     const struct bounds *own = &job->bounds, *budget = &job->budget_bounds;
-    char name[64], bytes[UNIT_TEXT], note[192], above[64] = "this plan meets it";
+    char name[64], note[192], above[64] = "this plan meets it";
     if (job->plan->live_peak > own->memory)
         snprintf(above, sizeof above, "this plan takes %.2f times that",
                  (double)job->plan->live_peak / (double)own->memory);
@@ -147,7 +142,7 @@ static void print_bounds(const struct plan_summary *s, FILE *out)
     snprintf(note, sizeof note, "%s alone; %s", job->graph->node[own->memory_node].name, above);
     print_bytes(job->plan, "live peak", own->memory, note, out);
     print_bound(out, "slowdown at this live peak", own, job->plan->time);
-    snprintf(name, sizeof name, "slowdown, %s arena", number_of(job->plan, "bytes", (double)budget->budget, bytes));
+    snprintf(name, sizeof name, "slowdown, %s arena", NUMBER(job->plan, "bytes", budget->budget));
     if (budget->budget) print_bound(out, name, budget, job->plan->time);
     print_placing(s, out);
     if (*job->notes.found) fprintf(out, "\npolicy %s: %s\n", job->spec->policy->name, job->notes.found);

@@ -1,6 +1,5 @@
 /* Reading HDF5 files that may be damaged: no size is accepted that exceeds the file. */
 #include <hdf5_hl.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "console/utf8.h"

@@ -143,6 +143,12 @@ void h5_attribute_f64(struct h5 *h5, const char *object, const char *name, doubl
     h5_attribute(h5, object, name, NUMBER_F64, &value);
 }
 
+void h5_describe(struct h5 *h5, const char *path, const char *units, const char *doc)
+{
+    if (units) h5_attribute_text(h5, path, "units", units);
+    if (doc) h5_attribute_text(h5, path, "long_name", doc);
+}
+
 void h5_group(struct h5 *h5, const char *path)
 {
     if (h5->broken) return;

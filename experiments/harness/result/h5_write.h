@@ -32,6 +32,9 @@ void h5_array(struct h5 *h5, const char *path, enum number number, int rank, con
 /* An empty array of rows of the given extent (rank numbers) that grows row by row. */
 void h5_series(struct h5 *h5, const char *path, enum number number, int rank, const hsize_t *extent);
 
+/* Units and meaning of an array; NULL: none. */
+void h5_describe(struct h5 *h5, const char *path, const char *units, const char *doc);
+
 /* Makes the array at path a dimension scale called name; attaches a scale to a dimension of an array. */
 void h5_scale(struct h5 *h5, const char *path, const char *name);
 void h5_attach(struct h5 *h5, const char *path, unsigned dimension, const char *scale);

@@ -3,7 +3,6 @@
 
 #include <gnu/libc-version.h>
 #include <jansson.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>

@@ -190,11 +190,10 @@ static void layout_memory(struct h5 *h5, const struct job *job)
     h5_scale(h5, "/memory/step", "step");
     h5_attach(h5, "/memory/live", 0, "/memory/step");
     h5_attach(h5, "/memory/live", 1, "/plan/ops/op");
-    h5_attribute_text(h5, "/memory/live", "units", "byte");
-    h5_attribute_text(h5, "/memory/live", "long_name",
-                      job->spec->memory == MEMORY_DYNAMIC
-                          ? "live bytes while the op ran, as the allocator counted them"
-                          : "live bytes of the arena while the op ran, as planned: this mode does not count them");
+    h5_describe(h5, "/memory/live", "byte",
+                job->spec->memory == MEMORY_DYNAMIC
+                    ? "live bytes while the op ran, as the allocator counted them"
+                    : "live bytes of the arena while the op ran, as planned: this mode does not count them");
 }
 
 void record_layout(struct h5 *h5, const struct job *job, const char *variant, const char *id)
@@ -381,8 +380,7 @@ static void summarise_ops(struct h5 *h5, const struct best_case *least)
     h5_attribute_u64(h5, "/summary", "step_best_case_ns", timing_best_case(least));
     h5_attribute_u64(h5, "/summary", "rest_least_ns", least->rest_ns);
     h5_array(h5, "/summary/op_least_ns", NUMBER_U64, 1, &ops, least->op_ns);
-    h5_attribute_text(h5, "/summary/op_least_ns", "units", "ns");
-    h5_attribute_text(h5, "/summary/op_least_ns", "long_name", "least time of the op in the steps after the first");
+    h5_describe(h5, "/summary/op_least_ns", "ns", "least time of the op in the steps after the first");
     h5_attach(h5, "/summary/op_least_ns", 0, "/plan/ops/op");
 }
 

@@ -264,8 +264,7 @@ static void write_memory(struct h5 *h5, const struct plan_data *a)
     h5_texts(h5, "/memory/category", MEMORY_CATEGORIES, names);
     h5_scale(h5, "/memory/category", "category");
     h5_array(h5, "/memory/predicted", NUMBER_U64, 1, &extent, a->memory);
-    h5_attribute_text(h5, "/memory/predicted", "units", "byte");
-    h5_attribute_text(h5, "/memory/predicted", "long_name", "live while the op runs that sets the peak");
+    h5_describe(h5, "/memory/predicted", "byte", "live while the op runs that sets the peak");
     h5_attach(h5, "/memory/predicted", 0, "/memory/category");
 }
 

@@ -48,8 +48,8 @@ static void layout_batches(struct h5 *h5, const struct graph *graph)
     h5_scale(h5, "/state/step", "step");
     h5_attach(h5, "/state/x", 0, "/state/step");
     h5_attach(h5, "/state/labels", 0, "/state/step");
-    h5_attribute_text(h5, "/state/x", "long_name", "the batch of each step: step, sample, then H W C");
-    h5_attribute_text(h5, "/state/labels", "long_name", "class of each sample of each step");
+    h5_describe(h5, "/state/x", NULL, "the batch of each step: step, sample, then H W C");
+    h5_describe(h5, "/state/labels", NULL, "class of each sample of each step");
 }
 
 void record_state_layout(struct h5 *h5, const struct job *job)

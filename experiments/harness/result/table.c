@@ -31,8 +31,7 @@ static void attach_pair(struct h5 *h5, const char *group, const char *path)
 /* Describes a column; scale: of its rows. */
 static void describe(struct h5 *h5, const char *group, const char *path, const char *scale, const struct field *column)
 {
-    if (column->units) h5_attribute_text(h5, path, "units", column->units);
-    if (column->doc) h5_attribute_text(h5, path, "long_name", column->doc);
+    h5_describe(h5, path, column->units, column->doc);
     if (strcmp(path, scale) == 0)
         h5_scale(h5, path, column->name);
     else if (column->number != NUMBER_TEXT)

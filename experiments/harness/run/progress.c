@@ -1,7 +1,6 @@
 #include "run/progress.h"
 #include "base/text.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/units.h"

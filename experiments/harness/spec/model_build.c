@@ -6,7 +6,6 @@
 #include "model/slicing.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"

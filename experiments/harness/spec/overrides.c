@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "base/text.h"
 #include "spec/spec_settings.h"
 
 /* ---- one assignment ---- */
