@@ -19,12 +19,7 @@
 #include "job/costs.h"
 #include "job/cuda_program.h"
 #include "job/thread_waiting.h"
-#include "report/complete.h"
-#include "report/doctor.h"
-#include "report/follow.h"
-#include "report/list.h"
-#include "report/plan_query.h"
-#include "report/report.h"
+#include "report/commands.h"
 #include "report/show.h"
 #include "result/plan_file.h"
 #include "run/bench.h"
@@ -235,7 +230,6 @@ static enum status run_doctor(struct arguments *a)
 
 static enum status run_help(struct arguments *a);
 
-#define BIT(option) (1u << OPTION_##option)
 enum { SWEEP_OPTIONS = BIT(FORCE) | BIT(JOBS) | BIT(SHARD) | BIT(POINT) | BIT(PRINT_COMMANDS) };
 
 static const struct command commands[] = {

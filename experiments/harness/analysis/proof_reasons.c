@@ -8,8 +8,8 @@
 #include "base/text.h"
 #include "console/utf8.h"
 #include "result/provenance.h"
-#include "spec/spec.h"
-#include "yaml/yaml_tree.h"
+#include "spec/spec_settings.h"
+#include "yaml/yaml_read.h"
 
 static struct result *side_of(const struct pair *p, int side) { return side ? p->b : p->a; }
 
@@ -268,11 +268,8 @@ static void add_unlike(const struct pair *p, const char *name, const char *a, co
 /* Keys that change no number of training, or that are reported elsewhere. */
 static bool is_left_out(const char *key)
 {
-    static const char *const keys[] = {"name",  "title", "expect", "published", "sweep",    "results",
-                                       "costs", "plan",  "policy", "record",    "baseline", "state_every"};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (!strcmp(keys[i], key)) return true;
-    return false;
+    static const char *const keys[] = {"costs", "plan", "policy", "record", "baseline", NULL};
+    return !spec_changes(key) || yaml_read_among(key, keys);
 }
 
 static const char *printed(const struct pair *p, int side, const char *key)

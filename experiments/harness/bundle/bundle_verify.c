@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "bundle/bundle.h"
 #include "console/terminal.h"
-#include "report/list.h"
+#include "report/commands.h"
 #include "run/signals.h"
 
 /* What was found of all runs, and of pairs of a baseline and a variant. */

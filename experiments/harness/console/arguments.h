@@ -14,6 +14,9 @@ enum option {
     OPTIONS
 };
 
+/* An option's in struct command. */
+#define BIT(option) (1u << OPTION_##option)
+
 /* value: the words that it takes, separated by |; in capitals: any; NULL: it takes no value. */
 struct option_row {
     const char *name, *value, *doc;

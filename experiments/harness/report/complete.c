@@ -1,4 +1,4 @@
-#include "report/complete.h"
+#include "report/commands.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "report/doctor.h"
+#include "report/commands.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "report/follow.h"
+#include "report/commands.h"
 
 #include <glob.h>
 #include <string.h>

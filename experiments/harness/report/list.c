@@ -1,4 +1,4 @@
-#include "report/list.h"
+#include "report/commands.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "report/plan_query.h"
+#include "report/commands.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -228,8 +228,6 @@ static void print_answer(const struct answer *a, FILE *out)
 }
 
 /* ---- asking ---- */
-
-#define BIT(option) (1u << OPTION_##option)
 
 static const struct question questions[] = {
     {OPTION_PARETO, "--pareto", 0, 0, find_pareto, print_pareto, "plans", 0,

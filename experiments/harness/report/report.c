@@ -1,4 +1,4 @@
-#include "report/report.h"
+#include "report/commands.h"
 
 #include <math.h>
 #include <signal.h>

@@ -55,6 +55,13 @@ bool model_joins(const struct layer *layer);
 /* The keys that it has beside its own: members of struct item. */
 const struct setting *model_keys(const struct layer *layer);
 
+/* model_parameters.c: numbers and words of a model that are set from outside: in its list of layers, `$depth` stands
+ * for the value of the parameter depth. The list with the values in place: those of given, else those of presets (maps
+ * of names to scalars, NULL: none). Errors are added for a name in the list without a value, and for a value that the
+ * list does not name. */
+const struct yaml_tree *model_parameters(struct yaml_reader *r, const struct yaml_tree *presets,
+                                         const struct yaml_tree *given, const struct yaml_tree *list);
+
 /* The layers of list; init is the default of their init (enum init). Errors are collected. */
 struct layer_list *model_read(struct yaml_reader *r, const struct yaml_tree *list, int init);
 

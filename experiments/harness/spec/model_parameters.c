@@ -1,4 +1,4 @@
-#include "spec/model_parameters.h"
+#include "spec/model.h"
 
 #include <string.h>
 

@@ -7,7 +7,6 @@
 
 #include "base/text.h"
 #include "spec/model.h"
-#include "spec/model_parameters.h"
 
 /* ---- sections ---- */
 

@@ -10,10 +10,6 @@ enum { POINTS_MAX = 1000 };
 /* Keys of the block that are no axes. */
 static const char zip_key[] = "zip", exclude_key[] = "exclude";
 
-/* Keys that no result depends on: the points of a sweep over them would be equal. */
-static const char *const no_axes[] = {"rematch",   "name",  "title",       "results", "expect",
-                                      "published", "sweep", "state_every", NULL};
-
 struct range {
     double from, to, step, times; /* step and times: NaN where not given */
 };
@@ -61,7 +57,7 @@ static void read_axis(struct yaml_reader *r, const char *path, const struct yaml
 {
     const char *section = region_text(r->region, "%.*s", (int)strcspn(key->text, "."), key->text),
                *full = region_text(r->region, "%s.%s", path, key->text), **text;
-    if (yaml_read_among(section, no_axes))
+    if (!spec_changes(section)) /* the points would be equal */
         yaml_read_error(r, key, path, key->text, "cannot be swept: no result depends on it");
     for (int a = 0; a < spec->axes; a++)
         if (!strcmp(spec->axis[a].key, key->text)) yaml_read_error(r, key, path, key->text, "given twice");
