@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/largest_batch.h"
 #include "analysis/plan_summary.h"
+#include "analysis/policy_grid.h"
 #include "run/job_plans.h"
 #include "spec/graph_file.h"
 #include "spec/spec.h"

@@ -3,7 +3,7 @@
  * not fit, and its range divided. A peak grows with the batch but for the little that placement and the choice of
  * kernels add, so two batches above the one found are planned, too; where one of them fits, the search goes on from
  * there. */
-#include "analysis/largest_batch.h"
+#include "analysis/policy_grid.h"
 
 #include <math.h>
 

@@ -58,3 +58,9 @@ json_t *trial_figures(const struct trial *trial);
 /* In text: which of all policies' plans for the job is the smallest, and whether it fits into so many bytes. */
 enum { SMALLEST_TEXT = 320 };
 enum status policy_grid_smallest(const struct job *job, uint64_t bytes, char text[SMALLEST_TEXT]);
+
+/* largest_batch.c. Of the spec's policy as the spec sets it, then of each policy: the largest batch with which one of
+ * its plans takes at most memory bytes and at most a slowdown (INFINITY: any), the figures of the one with the least
+ * peak, and what stops the next batch. notes: texts on what else was found. */
+enum status largest_batch_find(const struct job *job, uint64_t memory, double slowdown, struct region *region,
+                               json_t *rows, json_t *notes);

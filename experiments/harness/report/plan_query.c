@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/largest_batch.h"
 #include "analysis/plan_summary.h"
+#include "analysis/policy_grid.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "console/terminal.h"

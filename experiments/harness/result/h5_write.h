@@ -4,8 +4,6 @@
 
 #include "result/h5.h"
 
-struct h5_manifest;
-
 struct h5_manifest *h5_manifest_create(void);
 void h5_manifest_destroy(struct h5_manifest *manifest);
 

@@ -63,8 +63,6 @@ bool record_wants_memory(const struct spec *spec, int64_t step);
 /* Everything of a result file that is known before its first step. */
 void record_layout(struct h5 *h5, const struct job *job, const char *variant, const char *id);
 
-struct record;
-
 /* A process that worked on a run: the steps that it recorded, up to those of the next piece, computed from the state
  * after some step; when it began, how it ended (of the last piece "": @status says it), and what may differ between the
  * pieces of a run although the run id is the same. */
