@@ -24,7 +24,6 @@ static const struct {
     {"help plan run", "unexpected 'run'"},
     {"plan", "too few arguments"},
     {"plan --fast small.yaml", "unknown option --fast"},
-    {"plan --chain small.yaml", "unknown option --chain; --graph reads"},
     {"plan --jsno small.yaml", "unknown option --jsno (did you mean '--json'?); "},
     {"plan --MAX-BATCH=3 small.yaml", "unknown option --MAX-BATCH=3 (did you mean '--max-batch'?); "},
     {"compare --jsonn a b", "(did you mean '--json'?)"},

@@ -51,8 +51,6 @@ static enum status unknown_option(const struct command *command, const char *wor
     for (int i = 0; i < OPTIONS; i++)
         if (arguments_take(command, i)) known[count++] = option_rows[i].name;
     snprintf(name, sizeof name, "%.*s", text_shown(word, (int)length < 60 ? (int)length : 60), word);
-    if (!strcmp(name, "--chain") && command->options & 1u << OPTION_GRAPH) /* of an earlier version */
-        return fail(ST_SPEC, "%s: unknown option --chain; --graph reads chains, too", command->name);
     return fail(ST_SPEC, "%s: unknown option %s%s; see rematch %s --help", command->name, word,
                 text_suggestion(name, known, suggestion), command->name);
 }
