@@ -21,15 +21,18 @@ static void push(json_t *table, const char *column, json_t *value)
     json_array_append_new(values, value);
 }
 
-/* The bytes of one category at each op. */
-static json_t *live_of(const struct plan_data *a, enum category category, struct buffer *own, size_t *live)
+/* The bytes of one category at each op, added to sum. */
+static json_t *live_of(const struct plan_data *a, enum category category, struct buffer *own, size_t *live, size_t *sum)
 {
     json_t *bytes = json_array();
     int count = 0;
     for (int i = 0; i < a->buffers; i++)
         if (a->buffer[i].category == category) own[count++] = a->buffer[i];
     buffers_live(own, count, a->ops, live);
-    for (int i = 0; i < a->ops; i++) json_array_append_new(bytes, figure_unsigned(live[i]));
+    for (int i = 0; i < a->ops; i++) {
+        json_array_append_new(bytes, figure_unsigned(live[i]));
+        sum[i] += live[i];
+    }
     return bytes;
 }
 
@@ -41,15 +44,22 @@ static int categories_of(const struct plan_data *a)
     return CATEGORY_PARAMETER_GRADIENT;
 }
 
-static json_t *live_figures(const struct plan_data *a, struct region *region)
+static enum status add_live(const struct plan_data *a, const char *path, struct region *region, json_t *ops)
 {
     json_t *live = json_object();
     struct buffer *own;
-    size_t *one;
+    size_t *one, *sum;
     NEW(region, own, (size_t)a->buffers);
     NEW(region, one, (size_t)a->ops + 1);
-    for (int c = 0; c < categories_of(a); c++) PUT(live, category_names[c], live_of(a, (enum category)c, own, one));
-    return live;
+    NEW(region, sum, (size_t)a->ops);
+    PUT(ops, "live_bytes", live);
+    for (int c = 0; c < categories_of(a); c++)
+        PUT(live, category_names[c], live_of(a, (enum category)c, own, one, sum));
+    for (int i = 0; i < a->ops; i++)
+        if (sum[i] != a->live[i])
+            return fail(ST_SPEC, "%s: op %d has %zu bytes live; expected %zu, the sum of its buffers", path, i,
+                        a->live[i], sum[i]);
+    return ST_OK;
 }
 
 static void add_ops(const struct plan_data *a, json_t *ops)
@@ -179,19 +189,19 @@ static json_t *names(const char *const *name, int count)
     return all;
 }
 
-static json_t *plan_figures_of(const struct plan_data *a, struct region *region)
+static enum status add_plan(struct result *r, const struct plan_data *a, json_t *plan)
 {
-    json_t *plan = json_object(), *ops = json_object();
+    json_t *ops = json_object();
     PUT(plan, "hash", a->hash);
     PUT(plan, "schedule", a->schedule);
     PUT(plan, "categories", names(category_names, categories_of(a)));
     PUT(plan, "static_bytes", figures_named(static_names, a->memory, STATICS));
     PUT(plan, "ops", ops);
     add_ops(a, ops);
-    PUT(ops, "live_bytes", live_figures(a, region));
+    TRY(add_live(a, r->h5.path, r->region, ops));
     PUT(plan, "buffers", buffer_columns(a));
-    PUT(plan, "nodes", node_rows(a, region));
-    return plan;
+    PUT(plan, "nodes", node_rows(a, r->region));
+    return ST_OK;
 }
 
 enum status report_plan(struct result *r, json_t **plan)
@@ -200,6 +210,8 @@ enum status report_plan(struct result *r, json_t **plan)
     TRY(record_plan_read(&r->h5, r->region, &data));
     if (plan_data_check(&data) != ST_OK)
         return fail(ST_SPEC, "%s: its plan is wrong: %s", r->h5.path, region_text(r->region, "%s", status_message()));
-    *plan = plan_figures_of(&data, r->region);
-    return ST_OK;
+    *plan = json_object();
+    const enum status status = add_plan(r, &data, *plan);
+    if (status != ST_OK) json_decref(*plan);
+    return status;
 }

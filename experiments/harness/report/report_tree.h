@@ -5,7 +5,7 @@
 #include "result/result.h"
 
 /* The ops of a file's plan with their live bytes by category, its buffers, and of each node what is kept, what is
- * recomputed and why. ST_SPEC: the file has no plan, or one with rows that do not fit together. */
+ * recomputed and why. ST_SPEC: the file has no plan, or it contradicts itself. */
 enum status report_plan(struct result *result, json_t **plan);
 
 /* Of each forward, recomputation and other op, by the number in the tree. */
