@@ -57,25 +57,22 @@ static enum status plan_one(const struct arguments *a, const struct job *job, bo
 /* Without a policy the plan is that of store_all, as for a spec, and the other policies are listed. */
 static enum status plan_graph(const struct arguments *a, const struct plan_query *query)
 {
-    struct spec *spec;
+    spec_auto *spec = NULL;
     struct network *network;
-    struct job *job = NULL;
+    job_auto *job = NULL;
     if (a->given[OPTION_OUT]) return fail(ST_SPEC, "plan: --out does not apply to --graph");
     TRY(graph_file_load(a->operand[0], a->overrides, a->override, &spec, &network));
     const bool choices = !spec->policy && !a->given[OPTION_ALONE];
     if (!spec->policy) spec->policy = policy_find("store_all");
-    enum status status = job_create_abstract(spec, network, &job);
-    if (status == ST_OK) status = query->question ? plan_query_answer(query, job, stdout) : plan_one(a, job, choices);
-    job_destroy(job);
-    spec_destroy(spec);
-    return status;
+    TRY(job_create_abstract(spec, network, &job));
+    return query->question ? plan_query_answer(query, job, stdout) : plan_one(a, job, choices);
 }
 
 static enum status run_plan(struct arguments *a)
 {
     const char *path;
-    struct spec *spec;
-    struct job *job = NULL;
+    spec_auto *spec = NULL;
+    job_auto *job = NULL;
     struct plan_query query;
     TRY(plan_query_read(a, &query));
     if (a->given[OPTION_GRAPH]) return plan_graph(a, &query);
@@ -86,10 +83,7 @@ static enum status run_plan(struct arguments *a)
         report_warning(job->dataset->notice);
         status = query.question ? plan_query_answer(&query, job, stdout) : plan_one(a, job, !a->given[OPTION_ALONE]);
     }
-    status = spec_place(spec, status);
-    job_destroy(job);
-    spec_destroy(spec);
-    return status;
+    return spec_place(spec, status);
 }
 
 /* 0 where the option is not given. */

@@ -199,12 +199,11 @@ static void side_failed(struct sweep *s, int number, const struct side *side, en
 {
     const char *path = side->report.path, *reason;
     const int code = s->point[number].code;
-    json_t *row = *path ? result_row(region_text(s->region, "%s.part", path)) : NULL;
+    json_auto_t *row = *path ? result_row(region_text(s->region, "%s.part", path)) : NULL;
     if (row && !figure_string(row, "reason"))
         reason = region_text(s->region, "%s: %s", side_names[index], figure_string(row, "status"));
     else
         reason = region_text(s->region, "%s: exit code %d", side_names[index], code);
-    json_decref(row);
     sweep_give_up(s, number, code > 128 ? "stopped" : "failed", code, reason);
 }
 
@@ -349,12 +348,11 @@ static int run_points(struct sweep *s)
     if (code == ST_OK) code = s->request->jobs > 1 ? sweep_jobs_run(s) : run_one_by_one(s);
     code = worse(code, (int)report_error(sweep_index_update(s)));
     for (int i = 0; i < s->points; i++) worst = worse(worst, s->point[i].code);
-    json_t *rows = own_rows(s);
+    json_auto_t *rows = own_rows(s);
     spec_print_head(s->spec, stdout);
     print_table(s, rows, stdout);
     print_outcomes(s, rows, stdout);
     printf("table     %s/sweep.csv\n", s->folder);
-    json_decref(rows);
     return worse(worst, code);
 }
 

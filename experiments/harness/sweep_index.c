@@ -77,9 +77,8 @@ enum status sweep_index_update(struct sweep *s)
     if (!s->key) find_key(s);
     TRY(record_folder(s->folder));
     TRY(record_claim_take(&claim, region_text(s->region, "%s/sweep.claim", s->folder), NULL));
-    json_t *old = json_load_file(json, 0, NULL); /* NULL: there is none, or of no use */
+    json_auto_t *old = json_load_file(json, 0, NULL); /* NULL: there is none, or of no use */
     take_rows(s, old);
-    json_decref(old);
     enum status status = yaml_write_whole(json, write_json, s);
     if (status == ST_OK) status = yaml_write_whole(region_text(s->region, "%s/sweep.csv", s->folder), write_csv, s);
     record_claim_release(&claim);

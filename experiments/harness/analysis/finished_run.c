@@ -10,16 +10,13 @@
 /* Whether reading it neither fails nor ends the process that reads. */
 static bool is_sound(const char *path)
 {
-    json_t *row = result_row(path);
+    json_auto_t *row = result_row(path);
     const char *reason = figure_string(row, "reason");
-    const bool sound = !reason;
-    if (reason) {
-        char warning[4400];
-        snprintf(warning, sizeof warning, "cannot be used, so the run is repeated: %s", reason);
-        report_warning(warning);
-    }
-    json_decref(row);
-    return sound;
+    char warning[4400];
+    if (!reason) return true;
+    snprintf(warning, sizeof warning, "cannot be used, so the run is repeated: %s", reason);
+    report_warning(warning);
+    return false;
 }
 
 static void fill_report(struct result *r, const char *path, struct run_report *report)
@@ -45,14 +42,13 @@ bool finished_run(const char *folder, const char *id, const char *variant, const
     bool found = false;
     for (int i = 0; i < 2 && !found; i++) {
         char path[REPORT_PATH];
-        struct result *r;
+        result_auto *r = NULL;
         snprintf(path, sizeof path, "%s/%s%s.h5", folder, id, ends[i]);
         if (access(path, F_OK) != 0 || !is_sound(path) || result_open(path, &r) != ST_OK) continue;
         found = !strcmp(r->status, "completed") && !strcmp(r->run_id, id) && !strcmp(r->variant, variant) &&
                 (!invocation || !strcmp(r->invocation, invocation));
         if (found) fill_report(r, path, report);
         found = found && h5_status(&r->h5) == ST_OK;
-        result_close(r);
     }
     return found;
 }

@@ -78,7 +78,7 @@ static json_t *unreadable(const char *reason)
 
 static json_t *read_row(const void *path)
 {
-    struct result *r;
+    result_auto *r = NULL;
     if (result_open(path, &r) != ST_OK) return unreadable(status_message());
     json_t *row = unreadable(""), *match = json_object();
     PUT(row, "side", r->variant);
@@ -96,7 +96,6 @@ static json_t *read_row(const void *path)
     const bool readable = h5_status(&r->h5) == ST_OK;
     PUT(row, "status", readable ? r->now : "unreadable");
     PUT(row, "reason", readable ? json_null() : figure_plain(status_message()));
-    result_close(r);
     return row;
 }
 
@@ -104,9 +103,8 @@ json_t *result_row(const char *path)
 {
     char reason[4200];
     int ended;
-    json_t *row = apart(read_row, path, &ended);
-    if (row && !ended) return row;
-    json_decref(row);
+    json_auto_t *row = apart(read_row, path, &ended);
+    if (row && !ended) return json_incref(row);
     snprintf(reason, sizeof reason, "%s: cannot read: reading it ended with exit code %d", path, ended);
     return unreadable(reason);
 }

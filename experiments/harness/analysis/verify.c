@@ -166,11 +166,9 @@ static enum status judge_job(struct verification *v, struct job *job)
  * the file gives its nodes. */
 static enum status judge_bounds(struct verification *v)
 {
-    struct job *job = NULL;
+    job_auto *job = NULL;
     if (!v->spec) return deny(v, "/spec/resolved is refused");
-    enum status status = job_prepare(v->spec, &job) == ST_OK ? judge_job(v, job) : leave(v);
-    job_destroy(job);
-    return status;
+    return job_prepare(v->spec, &job) == ST_OK ? judge_job(v, job) : leave(v);
 }
 
 /* ---- the steps ---- */
@@ -216,7 +214,7 @@ static void judge_elsewhere(struct verification *v, const struct result *again)
 static enum status compare_again(struct verification *v, const struct run_report *report)
 {
     struct comparison *c = &v->comparison;
-    struct result *other = NULL;
+    result_auto *other = NULL;
     const char *path = region_text(v->result->region, "%s%s", report->path, report->finished ? "" : ".part");
     TRY(compare_files(v->path, path, c));
     TRY(result_open(path, &other));
@@ -224,12 +222,9 @@ static enum status compare_again(struct verification *v, const struct run_report
     v->steps = !c->differs && !fewer ? STEPS_SAME : STEPS_DIFFER;
     v->differences = environment_differences(v->result, other, v->result->region, v->difference);
     judge_elsewhere(v, other);
-    enum status judged = ST_OK;
     const bool bits = v->spec->record_state && (v->steps == STEPS_SAME || v->steps == STEPS_DIFFER);
-    if (bits) judged = judge_batches(v, other, "/state/x", NUMBER_F32);
-    if (bits && judged == ST_OK) judged = judge_batches(v, other, "/state/labels", NUMBER_I32);
-    result_close(other);
-    TRY(judged);
+    if (bits) TRY(judge_batches(v, other, "/state/x", NUMBER_F32));
+    if (bits) TRY(judge_batches(v, other, "/state/labels", NUMBER_I32));
     for (int i = 0; i < v->differences && !v->wrong_record; i++) {
         const struct environment_difference *s = &v->difference[i];
         if (s->pin)

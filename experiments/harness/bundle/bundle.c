@@ -76,11 +76,9 @@ static enum status add_open(struct bundle *b, const char *path, struct result *r
 
 static enum status add_run(struct bundle *b, const char *path)
 {
-    struct result *r;
+    result_auto *r = NULL;
     TRY(result_open(path, &r));
-    const enum status status = add_open(b, path, r);
-    result_close(r);
-    return status;
+    return add_open(b, path, r);
 }
 
 static int by_name(const void *a, const void *b)

@@ -116,12 +116,9 @@ static int remove_entry(const char *path, const struct stat *file, int flag, str
 int bundle_verify(const char *path, bool plan_only, bool json, FILE *out)
 {
     const char *set = getenv("TMPDIR"), *temporary = set && *set ? set : P_tmpdir;
-    struct findings f = {.region = region_create(),
-                         .plan_only = plan_only,
-                         .json = json,
-                         .out = out,
-                         .run = json_array(),
-                         .pairs = json_array()};
+    region_auto *region = region_create();
+    struct findings f = {
+        .region = region, .plan_only = plan_only, .json = json, .out = out, .run = json_array(), .pairs = json_array()};
     char *folder = region_text(f.region, "%s/rematch-bundle-XXXXXX", temporary);
     int code = ST_FAILED;
     const sigset_t before = signals_block(SIGPIPE); /* until the folder is removed */
@@ -136,6 +133,5 @@ int bundle_verify(const char *path, bool plan_only, bool json, FILE *out)
     if (!f.signal) sigprocmask(SIG_SETMASK, &before, NULL);
     json_decref(f.run);
     json_decref(f.pairs);
-    region_destroy(f.region);
     return code;
 }

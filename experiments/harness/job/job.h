@@ -30,6 +30,10 @@ struct job {
 enum status job_prepare(struct spec *spec, struct job **job);
 void job_destroy(struct job *job);
 
+/* job_auto *job = NULL: destroyed at the end of the block. */
+#define job_auto struct job __attribute__((cleanup(job_end)))
+static inline void job_end(struct job **job) { job_destroy(*job); }
+
 /* The spec's options for executing a plan. */
 struct executor_options job_exec_options(const struct job *job);
 

@@ -180,14 +180,12 @@ static enum status read_header(struct safetensors *file)
                     file->path, (unsigned long long)bytes, (unsigned long long)file->bytes);
     char *text = allocate((size_t)bytes, 1);
     enum status status = file_read(file->descriptor, file->path, LENGTH_BYTES, (size_t)bytes, text);
-    json_t *header = status == ST_OK ? json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &error) : NULL;
+    json_auto_t *header = status == ST_OK ? json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &error) : NULL;
     free(text);
     if (status != ST_OK) return status;
     if (!header)
         return fail(ST_FAILED, "%s: its header is not the JSON of a safetensors file: %.200s", file->path, error.text);
-    status = read_tensors(file, header, LENGTH_BYTES + bytes);
-    json_decref(header);
-    return status;
+    return read_tensors(file, header, LENGTH_BYTES + bytes);
 }
 
 static enum status open_file(struct safetensors *file)

@@ -141,7 +141,8 @@ static json_t *system_figures(struct doctor *d)
 
 int doctor(bool json, FILE *out)
 {
-    struct doctor d = {.region = region_create(), .checks = json_array()};
+    region_auto *region = region_create();
+    struct doctor d = {.region = region, .checks = json_array()};
     json_auto_t *system = system_figures(&d), *checks = d.checks;
     check_packages(&d);
     check_backends(&d);
@@ -154,6 +155,5 @@ int doctor(bool json, FILE *out)
     EACH (json ? NULL : checks, i, row)
         fprintf(out, "%-18s  %-7s  %s\n", figure_string(row, "what"), figure_string(row, "state"),
                 figure_string(row, "text"));
-    region_destroy(d.region);
     return code;
 }

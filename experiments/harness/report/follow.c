@@ -50,13 +50,12 @@ static enum status follow(const char *path, const char *part, struct region *reg
     struct progress progress = {.out = NULL};
     const char *now = "";
     for (bool ended = false; !ended;) {
-        struct result *r;
+        result_auto *r = NULL;
         TRY(open_either(path, part, &r));
         if (!progress.out) progress = begin(r, out);
         print_new(r, &progress);
         ended = !r->written;
         if (ended) now = region_text(region, "%s", r->now);
-        result_close(r);
         if (!ended) usleep(POLL_US);
     }
     progress_end(&progress);

@@ -130,7 +130,7 @@ static json_t *last_figures(const char *file)
 
 static enum status add_experiment(const char *path, json_t *all)
 {
-    struct spec *spec;
+    spec_auto *spec = NULL;
     TRY(report_error(spec_load(path, 0, NULL, &spec)));
     json_t *one = json_object();
     const char *file = newest(region_text(spec->region, "%s/%s", spec->results, spec->name), spec->region);
@@ -139,7 +139,6 @@ static enum status add_experiment(const char *path, json_t *all)
     PUT(one, "path", spec->path);
     PUT(one, "last", file ? last_figures(file) : json_null());
     json_array_append_new(all, one);
-    spec_destroy(spec);
     return ST_OK;
 }
 

@@ -310,7 +310,8 @@ enum status plan_query_read(const struct arguments *arguments, struct plan_query
 enum status plan_query_answer(const struct plan_query *query, const struct job *job, FILE *out)
 {
     struct answer a = {.query = query, .job = job, .figures = json_object(), .notes = json_array()};
-    a.grid = (struct policy_grid){.region = region_create(), .job = job, .progress = stderr, .slowdown = INFINITY};
+    region_auto *region = region_create();
+    a.grid = (struct policy_grid){.region = region, .job = job, .progress = stderr, .slowdown = INFINITY};
     if (query->question->must & BIT(SLOWDOWN)) a.grid.slowdown = query->slowdown;
     PUT(a.figures, "name", job->spec->name);
     PUT(a.figures, "policy", job->spec->policy->name);
@@ -323,6 +324,5 @@ enum status plan_query_answer(const struct plan_query *query, const struct job *
         print_answer(&a, out);
     json_decref(a.figures);
     json_decref(a.notes);
-    region_destroy(a.grid.region);
     return status;
 }

@@ -89,8 +89,8 @@ static enum status find_choices(struct result *r, struct job *job, json_t *choic
 json_t *report_choices(struct result *r, json_t *notes)
 {
     struct resolved_spec resolved;
-    struct spec *spec = NULL;
-    struct job *job = NULL;
+    spec_auto *spec = NULL;
+    job_auto *job = NULL;
     json_t *choices = json_object();
     char absolute[PATH_MAX];
     const char *path = realpath(r->h5.path, absolute) ? absolute : r->h5.path;
@@ -102,8 +102,6 @@ json_t *report_choices(struct result *r, json_t *notes)
         json_decref(choices);
         choices = NULL;
     }
-    job_destroy(job);
-    spec_destroy(spec);
     if (resolved.descriptor >= 0) close(resolved.descriptor);
     return choices;
 }

@@ -106,9 +106,8 @@ static void add_group(json_t *all, struct result *r, const struct shown_group *g
     json_t *object = json_object();
     add_attributes(object, &r->h5, group->path);
     if (group->text) {
-        json_t *texts = texts_figure(r, group, group->text);
+        json_auto_t *texts = texts_figure(r, group, group->text);
         if (json_array_size(texts)) json_object_set(object, group->text, json_array_get(texts, 0));
-        json_decref(texts);
     }
     for (const char *const *name = group->lists; *name; name++) PUT(object, *name, texts_figure(r, group, *name));
     PUT(all, group->path, object);
@@ -264,13 +263,11 @@ static void print_all(const json_t *all, bool provenance, FILE *out)
 
 enum status show_figures(const char *path, json_t **figures)
 {
-    struct result *result;
+    result_auto *result = NULL;
     *figures = NULL;
     TRY(result_open(path, &result));
     *figures = show_groups(result);
-    const enum status status = read_all(result, *figures);
-    result_close(result);
-    return status;
+    return read_all(result, *figures);
 }
 
 enum status show_file(const char *path, bool provenance, bool json, FILE *out)

@@ -83,13 +83,11 @@ static void write_table(const json_t *table, struct region *region, FILE *out)
 
 enum status show_csv(const char *path, const char *table, FILE *out)
 {
-    struct result *r;
+    result_auto *r = NULL;
     TRY(result_open(path, &r));
     json_auto_t *columns = json_object();
-    enum status status = ST_OK;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts && status == ST_OK; i++)
-        if (strcmp(parts[i].table, table) == 0) status = add_part(columns, r, &parts[i]);
-    if (status == ST_OK) write_table(columns, r->region, out);
-    result_close(r);
-    return status;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (strcmp(parts[i].table, table) == 0) TRY(add_part(columns, r, &parts[i]));
+    write_table(columns, r->region, out);
+    return ST_OK;
 }

@@ -18,10 +18,9 @@ static const char planned[] = "planned"; /* the status of a plan file */
 
 static enum status check_place(const char *path)
 {
-    struct result *there = NULL;
+    result_auto *there = NULL;
     if (access(path, F_OK) != 0) return ST_OK;
     bool is_plan = result_open(path, &there) == ST_OK && !there->steps && strcmp(there->status, planned) == 0;
-    result_close(there);
     return is_plan ? ST_OK : fail(ST_SPEC, "%s: exists and is no plan file; nothing was written", path);
 }
 
@@ -181,11 +180,10 @@ enum status plan_file_take(const struct job *job, const char *path, struct plan 
 {
     region_auto *region = region_create();
     struct taking t = {.path = path, .job = job, .region = region};
-    struct result *result = NULL;
+    result_auto *result = NULL;
     *plan = NULL;
     enum status status = result_open(path, &result);
     status = status == ST_OK ? take(&t, result, plan) : fail(ST_SPEC, "plan: %s", status_message());
     if (status != ST_OK) plan_destroy(*plan), *plan = NULL;
-    result_close(result);
     return status;
 }

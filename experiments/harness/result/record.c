@@ -413,10 +413,9 @@ static enum status find_figures(const struct record *r, struct run_summary *summ
 {
     const struct plan *plan = r->job->plan;
     const size_t arena = r->job->spec->memory == MEMORY_DYNAMIC ? plan->live_peak : plan->arena_bytes;
-    struct result *result;
+    result_auto *result = NULL;
     if (result_open(r->file.part, &result) != ST_OK) return fail(ST_FAILED, "%s", status_message());
     summary->figures = record_figures(result, summary, plan_peak(plan), plan_static(plan) + arena);
-    result_close(result);
     return ST_OK;
 }
 

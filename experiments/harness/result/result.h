@@ -44,6 +44,10 @@ struct result {
 enum status result_open(const char *path, struct result **result);
 void result_close(struct result *result);
 
+/* result_auto *result = NULL: closed at the end of the block. */
+#define result_auto struct result __attribute__((cleanup(result_end)))
+static inline void result_end(struct result **result) { result_close(*result); }
+
 /* The first rows of a column of numbers, which the file must have before memory is taken; no rows where they cannot be
  * read: see h5_status(). */
 void *result_column(struct result *result, const char *path, enum number number, size_t width, uint64_t rows);

@@ -131,14 +131,13 @@ static void describe(struct bench *b, const struct job *job)
 
 static enum status time_side(struct bench *b, struct spec *spec, bool baseline)
 {
-    struct job *job = NULL;
+    job_auto *job = NULL;
     TRY(job_prepare(spec, &job));
     if (!baseline) report_warning(job->dataset->notice);
-    enum status status = time_nodes(b, job->network);
-    if (!baseline) describe(b, job);
-    if (status == ST_OK && !baseline) status = time_rest(b, job);
-    job_destroy(job);
-    return status;
+    TRY(time_nodes(b, job->network));
+    if (baseline) return ST_OK;
+    describe(b, job);
+    return time_rest(b, job);
 }
 
 enum status bench_costs(const char *spec, int overrides, const char *const *override,
@@ -146,12 +145,11 @@ enum status bench_costs(const char *spec, int overrides, const char *const *over
 {
     region_auto *region = region_create();
     struct bench b = {.region = region, .options = options};
-    struct spec *variant;
+    spec_auto *variant = NULL;
     enum status status = spec_load(spec, overrides, override, &variant);
     if (status == ST_OK) status = time_side(&b, variant, false);
     if (status == ST_OK) status = time_side(&b, variant->baseline, true);
     if (variant) status = spec_place(variant, status);
-    spec_destroy(variant);
     if (status == ST_OK) status = yaml_write_whole(out, costs_write, &b.costs);
     if (status == ST_OK && out)
         fprintf(stderr, "costs of %d kinds of nodes in %s; a spec reads them by costs: {name: measured, file: %s}\n",

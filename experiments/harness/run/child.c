@@ -163,11 +163,9 @@ static enum status check_planned(const struct spec *spec, const char *planned)
 
 static enum status train_spec(struct spec *spec, const struct training_options *options, int *stopped)
 {
-    struct job *job;
+    job_auto *job = NULL;
     TRY(job_create(spec, &job));
-    const enum status status = training_run(job, options, stopped);
-    job_destroy(job);
-    return status;
+    return training_run(job, options, stopped);
 }
 
 /* Lets the system end this process with its parent: nothing else would stop it, and it may hold a device. If the parent
@@ -197,7 +195,7 @@ int child_main(int count, const char *const *arguments)
                                              .temporary = strcmp(arguments[STATES], states[2]) == 0,
                                              .steps = strtoll(arguments[STEPS], NULL, 10),
                                              .descriptor = REPORT_FD};
-    struct spec *spec = NULL;
+    spec_auto *spec = NULL;
     int stopped = 0;
     enum status status = spec_load(arguments[SPEC], count - COUNT, arguments + COUNT, &spec);
     if (status == ST_OK) {
@@ -205,6 +203,5 @@ int child_main(int count, const char *const *arguments)
         status = check_planned(side, arguments[PLANNED]);
         if (status == ST_OK) status = train_spec(side, &options, &stopped);
     }
-    spec_destroy(spec);
     return report_error(status) == ST_OK && stopped ? 128 + stopped : (int)status;
 }

@@ -131,6 +131,10 @@ enum status spec_place(const struct spec *spec, enum status status);
 /* Destroys the spec together with its baseline; NULL is accepted. */
 void spec_destroy(struct spec *spec);
 
+/* spec_auto *spec = NULL: destroyed at the end of the block. */
+#define spec_auto struct spec __attribute__((cleanup(spec_end)))
+static inline void spec_end(struct spec **spec) { spec_destroy(*spec); }
+
 /* Values that make recomputations wrong, which the comparison must find; the baseline has its own value instead. Ended
  * by key NULL. */
 struct wrong_value {
