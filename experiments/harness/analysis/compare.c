@@ -324,13 +324,10 @@ static enum status compare_results(struct pair *p)
 
 enum status compare_files(const char *a, const char *b, struct comparison *comparison)
 {
-    struct pair pair = {.c = comparison};
+    result_auto *first = NULL, *second = NULL;
     *comparison = (struct comparison){.first_step = -1, .figures = json_object()};
-    enum status status = check_apart(a, b);
-    if (status == ST_OK) status = result_open(a, &pair.a);
-    if (status == ST_OK) status = result_open(b, &pair.b);
-    if (status == ST_OK) status = compare_results(&pair);
-    result_close(pair.a);
-    result_close(pair.b);
-    return status;
+    TRY(check_apart(a, b));
+    TRY(result_open(a, &first));
+    TRY(result_open(b, &second));
+    return compare_results(&(struct pair){.a = first, .b = second, .c = comparison});
 }

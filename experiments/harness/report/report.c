@@ -279,7 +279,9 @@ static enum status write_outputs(const struct report *r, const struct output out
 
 enum status report_make(const struct report_request *request, FILE *out)
 {
-    struct report r = {.request = request, .region = region_create(), .rows = json_array(), .tree = json_object()};
+    region_auto *region = region_create();
+    json_auto_t *rows = json_array(), *tree = json_object();
+    struct report r = {.request = request, .region = region, .rows = rows, .tree = tree};
     const struct output output[] = {{"page", request->page, report_page_begins, report_print_page},
                                     {"trace", request->trace, report_trace_begins, report_print_trace}};
     signal(SIGXFSZ, SIG_IGN); /* a file-size limit, or the end of gnuplot, becomes an error of writing */
@@ -294,8 +296,5 @@ enum status report_make(const struct report_request *request, FILE *out)
     if (status == ST_OK) status = gather(&r);
     if (status == ST_OK) status = write_outputs(&r, output, out);
     for (int i = 0; i < request->files; i++) result_close(r.result[i]);
-    json_decref(r.rows);
-    json_decref(r.tree);
-    region_destroy(r.region);
     return status;
 }

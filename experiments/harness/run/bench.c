@@ -146,13 +146,12 @@ enum status bench_costs(const char *spec, int overrides, const char *const *over
     region_auto *region = region_create();
     struct bench b = {.region = region, .options = options};
     spec_auto *variant = NULL;
-    enum status status = spec_load(spec, overrides, override, &variant);
-    if (status == ST_OK) status = time_side(&b, variant, false);
-    if (status == ST_OK) status = time_side(&b, variant->baseline, true);
-    if (variant) status = spec_place(variant, status);
-    if (status == ST_OK) status = yaml_write_whole(out, costs_write, &b.costs);
-    if (status == ST_OK && out)
+    TRY(spec_load(spec, overrides, override, &variant));
+    TRY(spec_place(variant, time_side(&b, variant, false)));
+    TRY(spec_place(variant, time_side(&b, variant->baseline, true)));
+    TRY(yaml_write_whole(out, costs_write, &b.costs));
+    if (out)
         fprintf(stderr, "costs of %d kinds of nodes in %s; a spec reads them by costs: {name: measured, file: %s}\n",
                 b.costs.rows, out, out);
-    return status;
+    return ST_OK;
 }

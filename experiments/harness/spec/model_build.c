@@ -298,10 +298,9 @@ enum status model_build(struct spec *spec, const struct dataset *data, struct gr
     TRY(graph_create(&data->shape, spec->batch, &b.graph));
     b.graph->fused_update = spec->update == UPDATE_FUSED;
     b.graph->update_part = spec->update_part;
-    b.region = region_create();
+    region_auto *region = b.region = region_create();
     enum status status = build_model(&b, spec->layers);
     if (status == ST_SPEC) status = report(&b);
-    region_destroy(b.region);
     if (status == ST_OK)
         *graph = b.graph;
     else
