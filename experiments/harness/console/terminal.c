@@ -1,5 +1,6 @@
 #include "console/terminal.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -70,11 +71,28 @@ static void put_word(struct lines *l, const char *word, size_t length, int width
     l->joint = word[length - 1] == '|';
 }
 
-/* Bytes of the word at the start of text: up to a blank, or to a '|'. */
+/* Bytes of the unit after a number, with the blank before it; 0: there is none. */
+static size_t unit_length(const char *text, size_t left)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "us", "ms", "s", "%", NULL};
+    size_t length = 1;
+    if (*text != ' ') return 0;
+    while (length < left && !strchr(" \n\r,;.)", text[length])) length++;
+    for (int i = 0; length > 1 && units[i]; i++)
+        if (strlen(units[i]) == length - 1 && strncmp(units[i], text + 1, length - 1) == 0) return length;
+    return 0;
+}
+
+/* Bytes of the word at the start of text: up to a blank without a unit after it, or to a '|'. */
 static size_t word_length(const char *text, size_t left)
 {
     size_t length = 1;
-    while (length < left && text[length - 1] != '|' && !strchr(" \n\r", text[length])) length++;
+    while (length < left && text[length - 1] != '|') {
+        const bool number = isdigit((unsigned char)text[length - 1]);
+        const size_t unit = number ? unit_length(text + length, left - length) : 0;
+        if (!unit && strchr(" \n\r", text[length])) break;
+        length += unit ? unit : 1;
+    }
     return length;
 }
 

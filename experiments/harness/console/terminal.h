@@ -15,7 +15,7 @@ bool terminal_colour(FILE *out);
 
 /* A stream to out whose lines are broken at words, and after a '|', to at most width columns, 0: those of out's
  * terminal. A broken line continues below the last text of its left half that two or more blanks set apart, else two
- * columns in. A word wider than a line stays whole. Escape sequences take no columns;
+ * columns in. A word wider than a line stays whole, and a number stays with its unit. Escape sequences take no columns;
  * a carriage return restarts the line. Line buffered; to be closed by fclose(), which leaves out open. */
 FILE *terminal_lines(FILE *out, int width);
 

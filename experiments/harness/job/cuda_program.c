@@ -1,7 +1,9 @@
 #include "job/cuda_program.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -23,10 +25,8 @@ void cuda_program_restart(void) { execv("/proc/self/exe", remembered); }
 
 enum status cuda_program_become(const char *backend)
 {
-    char self[4096], path[sizeof self + 64];
-    const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (backend_find(backend) || !remembered || length <= 0) return ST_OK;
-    self[length] = 0;
+    char self[PATH_MAX], path[sizeof self + 64];
+    if (backend_find(backend) || !remembered || !realpath("/proc/self/exe", self)) return ST_OK;
     snprintf(path, sizeof path, "%s-%s", self, backend);
     execv(path, remembered);
     return was_built(backend) ? fail(ST_MISSING, "backend '%s' is in %s: %s", backend, path, strerror(errno)) : ST_OK;

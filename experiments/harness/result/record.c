@@ -2,6 +2,7 @@
  * damages no committed step. After the layout only rows are added, and at the end the summary. */
 #include "result/record.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "result/provenance.h"
 #include "result/record_file.h"
 #include "result/record_plan.h"
+#include "yaml/new_file.h"
 
 #define STEP(member)    offsetof(struct step_record, member)
 #define EVAL(member)    offsetof(struct eval_record, member)
@@ -339,7 +341,7 @@ enum status record_sync(struct record *record)
 {
     h5_flush(&record->h5);
     TRY(h5_status(&record->h5));
-    return record_file_sync(&record->file);
+    return new_file_sync(record->file.part, O_RDONLY);
 }
 
 /* Every record.fsync steps, the row is on the disk before its commit is. */

@@ -115,8 +115,6 @@ enum status record_file_begin(struct record_file *file, const char *results, con
     return begin(file);
 }
 
-enum status record_file_sync(const struct record_file *file) { return new_file_sync(file->part, O_RDONLY); }
-
 enum status record_file_publish(struct record_file *file, bool whole)
 {
     const char *name = whole ? file->path : file->part;

@@ -25,9 +25,6 @@ enum status record_file_begin(struct record_file *file, const char *results, con
 /* Renames fresh to part, or (whole) to path. Its content is on the disk before, its name afterwards. */
 enum status record_file_publish(struct record_file *file, bool whole);
 
-/* Forces what was written to part to the disk. */
-enum status record_file_sync(const struct record_file *file);
-
 /* Makes fresh a copy of part, under a name that only the holder of the lock uses. */
 enum status record_file_copy(struct record_file *file);
 
