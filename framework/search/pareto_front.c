@@ -54,8 +54,8 @@ static int above(const struct point *point, int low, int high, size_t peak)
     return (int)(at - point) + (at->peak <= peak);
 }
 
-/* Index of the first point that takes at most time, or the count. As above(), without a branch. */
-static int reached(const struct front *front, double time)
+/* As above(), without a branch. */
+int front_in_time(const struct front *front, double time)
 {
     const struct point *at = front->point;
     int count = front->count;
@@ -198,12 +198,12 @@ void envelope_add(struct envelope *envelope, const struct alternative *alternati
                            0};
     const int a_count = a ? a->count : 1, b_count = b ? b->count : 1;
     const double least = time_at(&c, a_count - 1, b_count - 1);
-    const int best_end = reached(best, least);
+    const int best_end = front_in_time(best, least);
     struct stretch s = {.start = alternative->floor, .end = peak_at(best, best_end)};
     if (a && c.a[0].peak + alternative->shift > s.start) s.start = c.a[0].peak + alternative->shift;
     if (c.b[0].peak > s.start) s.start = c.b[0].peak;
     if (s.start >= s.end) return; /* nowhere better */
-    const int ceiling_end = reached(c.ceiling, least - envelope->above);
+    const int ceiling_end = front_in_time(c.ceiling, least - envelope->above);
     if (peak_at(c.ceiling, ceiling_end) < s.end) s.end = c.ceiling->point[ceiling_end].peak;
     if (envelope->most < s.end) s.end = envelope->most + 1;
     if (s.start >= s.end) return;

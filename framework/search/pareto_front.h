@@ -21,6 +21,9 @@ struct front {
 /* Index of the last point with at most peak bytes, -1: none. */
 int front_at(const struct front *front, size_t peak);
 
+/* Index of the first point that takes at most time; the count: none. */
+int front_in_time(const struct front *front, double time);
+
 /* The time of one alternative with m bytes: infinite where m < floor, else time + a(m - shift) + b(m). */
 struct alternative {
     size_t floor, shift;

@@ -2,17 +2,29 @@
  * plan says about how many samples the memory has room for; where that is no help, the batch is doubled until it does
  * not fit, and its range divided. A peak grows with the batch but for the little that placement and the choice of
  * kernels add, so two batches above the one found are planned, too; where one of them fits, the search goes on from
- * there. */
+ * there.
+ *
+ * Plans of `optimal` take seconds. A schedule is one of any batch, so that of least memory, of one batch's front, says
+ * by placing it alone about how far `optimal` gets: it plans there, and as a rule at one batch more. */
 #include "analysis/policy_grid.h"
 
 #include <math.h>
 
 #include "base/units.h"
+#include "policies/rivals.h"
 #include "spec/graph_build.h"
 #include "spec/model.h"
 #include "spec/spec_settings.h"
 
-enum { BATCH_STEP = 8, PROBES = 2, ELEMENTS_LOG2 = 44, GUESSES = 24, GUESS_SHARE = 32, LEAST_SHARE = 1024 };
+enum {
+    BATCH_STEP = 8,
+    PROBES = 2,
+    ELEMENTS_LOG2 = 44,
+    GUESSES = 24,
+    GUESS_SHARE = 32,
+    LEAST_SHARE = 1024,
+    KNOWN_PLANS = 16
+};
 
 static const char too_slow[] = "every plan is slower than that";
 
@@ -29,6 +41,7 @@ struct batch_row {
     int64_t start;   /* the first one to plan */
     double guess;    /* by its last plan's least arena: the samples that the memory has room for; 0: unknown */
     int guesses;     /* that were planned */
+    struct schedule known; /* of the front of batch start, the one of least memory that is fast enough; may be empty */
 };
 
 struct batch_search {
@@ -76,11 +89,14 @@ static int64_t next_batch(struct batch_row *row, int64_t most)
 {
     const int64_t low = row->fits + 1, high = row->fails ? row->fails - 1 : most;
     if (low > high) return 0;
-    if (!row->fits && !row->fails) return row->start < most ? row->start : most;
+    if (!row->fits && !row->fails && !row->known.steps) return row->start < most ? row->start : most;
     if (row->guess > 0 && row->guesses++ < GUESSES) {
         /* a guess by the least that is needed is the better one, and its plans take longer */
         const double at = fmin(fmax(row->guess, (double)low), (double)high);
-        const double off = fills(row) ? ldexp(at / LEAST_SHARE, row->guesses) : at / GUESS_SHARE;
+        const double off = row->known.steps ? ldexp(1, row->guesses) / 8 - 1
+                           : fills(row)     ? ldexp(at / LEAST_SHARE, row->guesses)
+                                            : at / GUESS_SHARE;
+        if (!(off > 0)) return (int64_t)at;
         return roundest((int64_t)ceil(fmax((double)low, at - off)), (int64_t)fmin((double)high, at + off));
     }
     if (row->fails) return roundest(low, high);
@@ -109,8 +125,8 @@ static void guess_by_least(struct policy_grid *g, struct batch_row *row, int64_t
 static void judge(struct policy_grid *g, struct batch_row *row, int64_t batch)
 {
     const struct trial *least = policy_grid_least(g, row->policy, row->own, g->slowdown);
-    if (least && !fills(row)) guess(g, row, &least->plan, batch);
-    if (fills(row) && !row->fits && !row->fails) guess_by_least(g, row, batch);
+    if (least && (!fills(row) || row->known.steps)) guess(g, row, &least->plan, batch);
+    if (fills(row) && !row->known.steps && !row->fits && !row->fails) guess_by_least(g, row, batch);
     if (least && least->plan.peak <= g->memory) {
         row->at = *least;
         row->fits = batch;
@@ -119,6 +135,55 @@ static void judge(struct policy_grid *g, struct batch_row *row, int64_t batch)
     row->fails = batch;
     row->next = least ? least->plan.peak : 0;
     row->why = least ? NULL : g->refusals ? g->refusal[0].why : too_slow;
+}
+
+static void release(struct job *sized)
+{
+    network_destroy(sized->network);
+    graph_destroy(sized->graph);
+}
+
+/* Sets the known schedule, by the front of batch start. */
+static void know(struct batch_search *s, struct batch_row *row)
+{
+    struct job sized;
+    if (prepare(s->job, row->start * s->unit, &sized) == ST_OK) {
+        struct optimum *o = rivals_front(sized.network, (enum rng_mode)s->job->spec->rng);
+        row->known = schedule_empty(s->grid.region);
+        const double fastest = o->front.point[o->front.count - 1].time;
+        optimum_schedule(o, front_in_time(&o->front, fastest * s->grid.slowdown), &row->known);
+        optimum_destroy(o);
+    }
+    release(&sized);
+}
+
+/* The figures of the known schedule's plan at a batch; peak SIZE_MAX: it cannot be prepared. */
+static struct plan_figures plan_known(const struct batch_search *s, const struct batch_row *row, int64_t batch)
+{
+    struct plan_figures figures = {.peak = SIZE_MAX, .arena = SIZE_MAX};
+    struct job sized;
+    if (prepare(s->job, batch * s->unit, &sized) == ST_OK) {
+        const struct plan_options options = job_plan_options(&sized);
+        struct plan *plan = plan_build(sized.network, &row->known, &options);
+        figures = plan_figures(plan);
+        plan_destroy(plan);
+    }
+    release(&sized);
+    return figures;
+}
+
+/* Guesses the largest batch at which the known schedule fits. */
+static void guess_by_known(struct batch_search *s, struct batch_row *row)
+{
+    int64_t low = 0, high = s->most + 1, at = row->start;
+    for (int i = 0; i < KNOWN_PLANS && low + 1 < high; i++) {
+        const struct plan_figures figures = plan_known(s, row, at);
+        *(figures.peak <= s->grid.memory ? &low : &high) = at;
+        guess(&s->grid, row, &figures, at);
+        at = (int64_t)fmin(row->guess, (double)high);
+        if (at <= low || at >= high) at = low + (high - low) / 2;
+    }
+    row->guess = (double)low;
 }
 
 /* Plans batch for a row. What cannot be prepared does not fit. */
@@ -138,8 +203,7 @@ static enum status plan_row(struct batch_search *s, int64_t batch, struct batch_
         status = ST_OK;
     }
     g->job = s->job;
-    network_destroy(sized.network);
-    graph_destroy(sized.graph);
+    release(&sized);
     return status;
 }
 
@@ -156,6 +220,7 @@ static enum status probe(struct batch_search *s, struct batch_row *row)
     for (int i = 0; i < PROBES && row->fits && row->fails; i++) {
         const struct batch_row before = *row;
         if (above[i] <= row->fails || above[i] > s->most) continue;
+        if (row->known.steps && plan_known(s, row, above[i]).peak > s->grid.memory) continue;
         TRY(plan_row(s, above[i], row));
         if (row->fits == before.fits) {
             *row = before;
@@ -176,6 +241,8 @@ static enum status find_rows(struct batch_search *s)
             struct batch_row *row = &s->row[i];
             if (fills(row) != filling) continue;
             row->start = filling && s->best ? s->best : s->job->spec->batch / s->unit;
+            if (policy_grid_has_front(row->policy) && !row->own) know(s, row);
+            if (row->known.steps) guess_by_known(s, row);
             TRY(settle(s, row));
             TRY(probe(s, row));
             if (row->fits > s->best) s->best = row->fits;

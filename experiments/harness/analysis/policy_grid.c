@@ -281,7 +281,7 @@ static void plan_front(struct policy_grid *g, const struct policy *policy)
 
 /* ---- all ---- */
 
-static bool has_front(const struct policy *policy) { return policy == policy_find("optimal"); }
+bool policy_grid_has_front(const struct policy *policy) { return policy == policy_find("optimal"); }
 
 /* Whether there is a solver, and the network is small enough for many plans; else refuses. */
 static bool can_solve(struct policy_grid *g, const struct policy *policy)
@@ -300,7 +300,7 @@ enum status policy_grid_policy(struct policy_grid *grid, const struct policy *po
 {
     const int before = grid->trials;
     const char *why = NULL;
-    if (has_front(policy) && !grid->memory) return plan_front(grid, policy), ST_OK;
+    if (policy_grid_has_front(policy) && !grid->memory) return plan_front(grid, policy), ST_OK;
     if (policy->needs_slices && !grid->job->network->slice) return ST_OK;
     if (policy->solves && !grid->progress) return ST_OK; /* minutes that no question was asked for */
     if (policy->solves && !can_solve(grid, policy)) return ST_OK;
@@ -337,7 +337,7 @@ enum status policy_grid_all(struct policy_grid *grid)
     TRY(policy_grid_own(grid));
     for (int front = 0; front < 2; front++)
         for (const struct policy *const *p = policy_table; *p; p++)
-            if (has_front(*p) == front) TRY(policy_grid_policy(grid, *p));
+            if (policy_grid_has_front(*p) == front) TRY(policy_grid_policy(grid, *p));
     for (int i = 0; i < grid->trials; i++) {
         struct trial *trial = &grid->trial[i];
         const struct bounds bounds = bounds_find(grid->job->network, trial->plan.live_peak);

@@ -46,6 +46,9 @@ enum status policy_grid_own(struct policy_grid *grid);
 enum status policy_grid_policy(struct policy_grid *grid, const struct policy *policy);
 enum status policy_grid_all(struct policy_grid *grid);
 
+/* Whether the policy has a whole front, from one solve. */
+bool policy_grid_has_front(const struct policy *policy);
+
 /* Compares by peak, then by time. */
 int trial_order(const struct trial *a, const struct trial *b);
 
