@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "plan/placement.h"
 #include "search/schedule_search.h"
 
 enum { REFINED_MAX = 16, LEAST_POINTS = 8, FIRST_SHARE = 64, NEAR_SHARE = 32, LOWERED = 3, LOWERED_SHARE = 100 };
@@ -80,19 +81,33 @@ struct plan *budget_place(const struct optimum *optimum, int point, const struct
     return plan;
 }
 
-/* Places a point's schedule and takes it where it fits; returns the bytes of its arena. */
-static size_t try_point(const struct optimum *optimum, int point, const struct plan_options *options,
-                        struct budgeted *b)
+size_t budget_arena(struct optimum *optimum, int point, const struct plan_options *options)
 {
-    struct plan *plan = budget_place(optimum, point, options);
-    const size_t arena = plan->arena_bytes;
+    struct plan_options unplaced = *options;
+    unplaced.unplaced = true;
+    struct plan *plan = budget_place(optimum, point, &unplaced);
+    int at = 0;
+    while (at < optimum->placings && !digest_equal(optimum->placing[at].schedule, plan->hash)) at++;
+    if (at == optimum->placings) {
+        const struct lowered *l = &plan->lowered;
+        region_grow(optimum->region, &optimum->placing, at, sizeof *optimum->placing);
+        optimum->placing[optimum->placings++] =
+            (struct placing){plan->hash, options->unplaced ? plan->live_peak : placement_assign(l->buffer, l->buffers)};
+    }
+    plan_destroy(plan);
+    return optimum->placing[at].arena;
+}
+
+/* Takes a point where its arena fits; returns the bytes of that. */
+static size_t try_point(struct optimum *optimum, int point, const struct plan_options *options, struct budgeted *b)
+{
+    const size_t arena = budget_arena(optimum, point, options);
     b->tries++;
     if (arena <= b->limit) b->point = point;
-    plan_destroy(plan);
     return arena;
 }
 
-struct budgeted budget_find(const struct optimum *optimum, size_t limit, const struct plan_options *options)
+struct budgeted budget_find(struct optimum *optimum, size_t limit, const struct plan_options *options)
 {
     const struct front *front = &optimum->front;
     const int within = front_at(front, limit);
@@ -171,16 +186,12 @@ enum status budget_evaluation(const struct plan *evaluation, size_t limit)
 }
 
 /* The plan of least arena among the points of least memory. */
-static struct plan *find_least(const struct optimum *optimum, const struct plan_options *options)
+static struct plan *find_least(struct optimum *optimum, const struct plan_options *options)
 {
-    struct plan *least = budget_place(optimum, 0, options); /* a front has a point */
-    for (int i = 1; i < LEAST_POINTS && i < optimum->front.count; i++) {
-        struct plan *plan = budget_place(optimum, i, options);
-        const bool better = plan->arena_bytes < least->arena_bytes;
-        plan_destroy(better ? least : plan);
-        if (better) least = plan;
-    }
-    return least;
+    int least = 0; /* a front has a point */
+    for (int i = 1; i < LEAST_POINTS && i < optimum->front.count; i++)
+        if (budget_arena(optimum, i, options) < budget_arena(optimum, least, options)) least = i;
+    return budget_place(optimum, least, options);
 }
 
 static void extend(struct optimum *optimum, size_t bytes)

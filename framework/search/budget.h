@@ -49,13 +49,15 @@ struct budgeted {
     double lost;  /* time above that of the fastest schedule whose live peak keeps the budget */
 };
 
-/* The plan of a point of the front. */
+/* The plan of a point of the front, and the bytes of its arena alone: placing takes the longest, so a schedule that the
+ * front had before is not placed again. */
 struct plan *budget_place(const struct optimum *optimum, int point, const struct plan_options *options);
+size_t budget_arena(struct optimum *optimum, int point, const struct plan_options *options);
 
 /* The fastest point, of those examined, whose placed arena takes at most limit bytes; point -1: none. Not every point
  * is placed: from the fastest that may fit, downwards by the excess of the last one; then the fastest few between the
  * last that did not fit and the one that did; and where none fits, a few of least memory. */
-struct budgeted budget_find(const struct optimum *optimum, size_t limit, const struct plan_options *options);
+struct budgeted budget_find(struct optimum *optimum, size_t limit, const struct plan_options *options);
 
 /* Appends to an empty schedule; solves as much of the front as that requires. Errors: ST_SPEC where no point examined
  * keeps the budget: budget_refuse() with the least arena among a few points of least memory. */

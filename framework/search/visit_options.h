@@ -5,6 +5,12 @@
 #include "search/candidates.h"
 #include "search/variants.h"
 
+/* A schedule that was placed, by the digest of its ops and buffers, and the bytes of its arena. */
+struct placing {
+    struct digest schedule;
+    size_t arena;
+};
+
 /* What optimum.h solves. */
 struct optimum {
     struct region *region, *solved; /* solved: of the points */
@@ -25,7 +31,9 @@ struct optimum {
     struct schedule_search *search;     /* of schedules outside the class (schedule_search.h), NULL: none */
     struct candidate_points candidates; /* of schedules outside the class; points of the fronts solved after them */
     const struct candidate_point *
-        *origin;        /* by point of the front: the candidate that it is; NULL: it is of the class */
+        *origin;  /* by point of the front: the candidate that it is; NULL: it is of the class */
+    int placings; /* of points so far (budget.h) */
+    struct placing *placing;
     struct front front; /* live peak, and time of all ops: forward, backward and recomputations */
 };
 

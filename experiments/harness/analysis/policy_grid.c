@@ -219,7 +219,7 @@ static enum status plan_values(struct policy_grid *g, const struct policy *polic
 /* ---- the front of `optimal` ---- */
 
 /* The plan of the budget of so many arena bytes and what is static, as the policy itself finds it. */
-static void plan_arena(struct policy_grid *g, const struct policy *policy, const struct optimum *optimum, size_t arena)
+static void plan_arena(struct policy_grid *g, const struct policy *policy, struct optimum *optimum, size_t arena)
 {
     const struct plan_options options = job_plan_options(g->job);
     const struct budgeted found = budget_find(optimum, arena, &options);
@@ -232,7 +232,7 @@ static void plan_arena(struct policy_grid *g, const struct policy *policy, const
 
 /* Points with as much memory as the other policies' trials: without them a point that is left out could make such a
  * trial seem better than the front. */
-static void plan_beside(struct policy_grid *g, const struct policy *policy, const struct optimum *optimum)
+static void plan_beside(struct policy_grid *g, const struct policy *policy, struct optimum *optimum)
 {
     const int trials = g->trials;
     for (int i = 0; i < trials; i++) {
@@ -244,7 +244,7 @@ static void plan_beside(struct policy_grid *g, const struct policy *policy, cons
 
 /* Points from the smallest up, or some of them evenly spread. With a slowdown only those that keep it, for as long as
  * their live peak, which no arena undercuts, is below the least arena so far. */
-static void plan_points(struct policy_grid *g, const struct policy *policy, const struct optimum *optimum)
+static void plan_points(struct policy_grid *g, const struct policy *policy, struct optimum *optimum)
 {
     const struct front *front = &optimum->front;
     const struct plan_options options = job_plan_options(g->job);
@@ -261,9 +261,7 @@ static void plan_points(struct policy_grid *g, const struct policy *policy, cons
         if (front->point[point].time > slowest) continue;
         snprintf(at, sizeof at, "point %d of %d", k + 1, count);
         note(g, policy, at);
-        struct plan *plan = budget_place(optimum, point, &options);
-        const size_t arena = plan->arena_bytes;
-        plan_destroy(plan);
+        const size_t arena = budget_arena(optimum, point, &options);
         plan_arena(g, policy, optimum, arena);
         if (!all && arena < least) least = arena;
     }
