@@ -130,73 +130,71 @@ Test(schedule, validity)
 }
 
 /* Of four nodes and three slices; whole: node 2 computes the whole batch. */
+static const struct {
+    const char *text, *message; /* NULL: valid */
+    bool whole, evaluate;
+} of_slices[] = {
+    {"F[0,4) B[0,4)", NULL, false, false},
+    {"F[0,4)/0 B[0,4)/0 F[0,4)/1 B[0,4)/1 F[0,4)/2 B[0,4)/2", NULL, false, false},
+    {"F[0,4)/0 F[0,4) B[0,4)", NULL, false, false}, /* a recomputation of slice 0 */
+    {"F[0,4)/0 F[0,2)/0 F[0,4)/1 F[0,4)/2 F[1,3)/1 B[2,4) B[0,2)/0 B[1,2)/1 B[1,2)/2 B[0,1)/1 B[0,1)/2", NULL, false,
+     false},
+    {"F[0,4) P[3,4)/0 P[3,4)/1 F[2,3)/0 B[3,4)/0 P[3,4)/2 B[3,4)/1 B[3,4)/2 B[0,3)", NULL, false, false},
+    {"F[0,4)/0 F[0,4)/1 F[0,4)/2", NULL, false, true},
+    {"F[0,2)/0 F[0,2)/1 F[0,2)/2 F[2,3) F[3,4)/0 B[3,4)/0 F[3,4)/1 B[3,4)/1 F[3,4)/2 B[3,4)/2 B[0,3)", NULL, true,
+     false},
+    {"F[0,4)/0 B[0,4)/0 F[0,4)/3 B[0,4)/3", "step 3 of the schedule: slice 3; expected one of 0..2", false, false},
+    {"F[0,4)/0 F[0,5)/1", "step 2 of the schedule: [0,5) is not a range", false, false},
+    {"F[0,4)/1", "step 1 of the schedule runs node 0 for slice 1 forward for the first time, but not yet", false,
+     false},
+    {"F[0,2)/0 F[0,4)/1", "step 2 of the schedule runs node 2 for slice 1 forward for the first time", false, false},
+    {"F[0,4)/0 F[1,4)/1", "step 2 of the schedule runs node 1 for slice 1 forward, but node 0 has not run", false,
+     false},
+    {"F[0,4)/0 F[2,4)", "step 2 of the schedule runs node 2 for slice 1 forward, but node 0 has not run", false, false},
+    {"F[0,4) B[0,4)/1", "step 2 of the schedule runs node 3 for slice 1 backward, but not yet for the slice before",
+     false, false},
+    {"F[0,4) B[0,4)/2 B[0,4)/1 B[0,4)/0", "step 2 of the schedule runs node 3 for slice 2 backward, but not yet", false,
+     false},
+    {"F[0,4) B[2,4)/0 B[0,4)/1", "step 3 of the schedule runs node 1 for slice 1 backward, but not yet", false, false},
+    {"F[0,4)/0 B[0,4)/0 B[0,4)/1", "step 3 of the schedule runs node 3 for slice 1 backward before its forward", false,
+     false},
+    {"F[0,4)/0 B[0,4)", "step 2 of the schedule runs node 3 for slice 1 backward before its forward", false, false},
+    {"F[0,4) B[3,4)/0 B[0,3)", "step 3 of the schedule runs node 2 for slice 1 backward, but the next one due is",
+     false, false},
+    {"F[0,4) B[0,4)/0 B[0,4)/0", "step 3 of the schedule runs node 3 for slice 0 backward, but every node has", false,
+     false},
+    {"F[0,4) B[0,4)/0 B[0,4)", "step 3 of the schedule runs node 3 for slice 0 backward, but every node has", false,
+     false},
+    {"F[0,4)/0 F[0,4)/1 B[0,4)/0 B[0,4)/1", "the schedule ends before node 0 has run forward for slice 2", false,
+     false},
+    {"", "the schedule ends before node 0 has run forward for slice 0", false, false},
+    {"F[0,4) B[0,4)/0 B[0,4)/1", "the schedule ends before node 3 has run backward for slice 2", false, false},
+    {"F[0,4) P[3,4)/0 P[3,4)/0", "step 3 of the schedule runs half a backward of node 3 for slice 0; expected one",
+     false, false},
+    {"F[0,4) P[3,4)/1", "step 2 of the schedule runs node 3 for slice 1 backward, but not yet for the slice before",
+     false, false},
+    {"F[0,4)/0 F[0,4)/1 F[0,4)/2 B[3,4)/0", "step 4 of the schedule runs backward in an evaluation", false, true},
+    {"F[0,3)/0", "step 1 of the schedule runs node 2 for slice 0; expected no slice, the node computes the whole", true,
+     false},
+    {"F[0,4) B[2,4)/0", "step 2 of the schedule runs node 2 for slice 0; expected no slice", true, false},
+    {"F[0,2)/0 F[0,2)/1 F[2,4)", "step 3 of the schedule runs node 2 for slice 2 forward, but node 0 has not", true,
+     false},
+    {"F[0,4) B[3,4)/0 B[3,4)/1 B[2,3)", "runs node 2 for slice 2 backward, but the next one due is node 3", true,
+     false},
+};
+
 Test(schedule, validity_of_slices)
 {
     static const bool none[4] = {0}, third[4] = {false, false, true, false};
-    static const struct {
-        const char *text, *message; /* NULL: valid */
-        bool whole, evaluate;
-    } cases[] = {
-        {"F[0,4) B[0,4)", NULL, false, false},
-        {"F[0,4)/0 B[0,4)/0 F[0,4)/1 B[0,4)/1 F[0,4)/2 B[0,4)/2", NULL, false, false},
-        {"F[0,4)/0 F[0,4) B[0,4)", NULL, false, false}, /* a recomputation of slice 0 */
-        {"F[0,4)/0 F[0,2)/0 F[0,4)/1 F[0,4)/2 F[1,3)/1 B[2,4) B[0,2)/0 B[1,2)/1 B[1,2)/2 B[0,1)/1 B[0,1)/2", NULL,
-         false, false},
-        {"F[0,4) P[3,4)/0 P[3,4)/1 F[2,3)/0 B[3,4)/0 P[3,4)/2 B[3,4)/1 B[3,4)/2 B[0,3)", NULL, false, false},
-        {"F[0,4)/0 F[0,4)/1 F[0,4)/2", NULL, false, true},
-        {"F[0,2)/0 F[0,2)/1 F[0,2)/2 F[2,3) F[3,4)/0 B[3,4)/0 F[3,4)/1 B[3,4)/1 F[3,4)/2 B[3,4)/2 B[0,3)", NULL, true,
-         false},
-        {"F[0,4)/0 B[0,4)/0 F[0,4)/3 B[0,4)/3", "step 3 of the schedule: slice 3; expected one of 0..2", false, false},
-        {"F[0,4)/0 F[0,5)/1", "step 2 of the schedule: [0,5) is not a range", false, false},
-        {"F[0,4)/1", "step 1 of the schedule runs node 0 for slice 1 forward for the first time, but not yet", false,
-         false},
-        {"F[0,2)/0 F[0,4)/1", "step 2 of the schedule runs node 2 for slice 1 forward for the first time", false,
-         false},
-        {"F[0,4)/0 F[1,4)/1", "step 2 of the schedule runs node 1 for slice 1 forward, but node 0 has not run", false,
-         false},
-        {"F[0,4)/0 F[2,4)", "step 2 of the schedule runs node 2 for slice 1 forward, but node 0 has not run", false,
-         false},
-        {"F[0,4) B[0,4)/1", "step 2 of the schedule runs node 3 for slice 1 backward, but not yet for the slice before",
-         false, false},
-        {"F[0,4) B[0,4)/2 B[0,4)/1 B[0,4)/0", "step 2 of the schedule runs node 3 for slice 2 backward, but not yet",
-         false, false},
-        {"F[0,4) B[2,4)/0 B[0,4)/1", "step 3 of the schedule runs node 1 for slice 1 backward, but not yet", false,
-         false},
-        {"F[0,4)/0 B[0,4)/0 B[0,4)/1", "step 3 of the schedule runs node 3 for slice 1 backward before its forward",
-         false, false},
-        {"F[0,4)/0 B[0,4)", "step 2 of the schedule runs node 3 for slice 1 backward before its forward", false, false},
-        {"F[0,4) B[3,4)/0 B[0,3)", "step 3 of the schedule runs node 2 for slice 1 backward, but the next one due is",
-         false, false},
-        {"F[0,4) B[0,4)/0 B[0,4)/0", "step 3 of the schedule runs node 3 for slice 0 backward, but every node has",
-         false, false},
-        {"F[0,4) B[0,4)/0 B[0,4)", "step 3 of the schedule runs node 3 for slice 0 backward, but every node has", false,
-         false},
-        {"F[0,4)/0 F[0,4)/1 B[0,4)/0 B[0,4)/1", "the schedule ends before node 0 has run forward for slice 2", false,
-         false},
-        {"", "the schedule ends before node 0 has run forward for slice 0", false, false},
-        {"F[0,4) B[0,4)/0 B[0,4)/1", "the schedule ends before node 3 has run backward for slice 2", false, false},
-        {"F[0,4) P[3,4)/0 P[3,4)/0", "step 3 of the schedule runs half a backward of node 3 for slice 0; expected one",
-         false, false},
-        {"F[0,4) P[3,4)/1", "step 2 of the schedule runs node 3 for slice 1 backward, but not yet for the slice before",
-         false, false},
-        {"F[0,4)/0 F[0,4)/1 F[0,4)/2 B[3,4)/0", "step 4 of the schedule runs backward in an evaluation", false, true},
-        {"F[0,3)/0", "step 1 of the schedule runs node 2 for slice 0; expected no slice, the node computes the whole",
-         true, false},
-        {"F[0,4) B[2,4)/0", "step 2 of the schedule runs node 2 for slice 0; expected no slice", true, false},
-        {"F[0,2)/0 F[0,2)/1 F[2,4)", "step 3 of the schedule runs node 2 for slice 2 forward, but node 0 has not", true,
-         false},
-        {"F[0,4) B[3,4)/0 B[3,4)/1 B[2,3)", "runs node 2 for slice 2 backward, but the next one due is node 3", true,
-         false},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof of_slices / sizeof *of_slices; i++) {
         struct schedule schedule;
-        const struct slicing slicing = {4, 3, cases[i].whole ? third : none};
-        cr_assert(schedule_parse(cases[i].text, region, &schedule) == ST_OK, "%s", status_message());
-        const enum status status = schedule_check(&schedule, &slicing, cases[i].evaluate);
-        cr_expect(status == (cases[i].message ? ST_SPEC : ST_OK), "'%s': status %d: %s", cases[i].text, (int)status,
-                  status == ST_OK ? "" : status_message());
-        cr_expect(!cases[i].message || strstr(status_message(), cases[i].message), "'%s': %s", cases[i].text,
-                  status_message());
+        const struct slicing slicing = {4, 3, of_slices[i].whole ? third : none};
+        cr_assert(schedule_parse(of_slices[i].text, region, &schedule) == ST_OK, "%s", status_message());
+        const enum status status = schedule_check(&schedule, &slicing, of_slices[i].evaluate);
+        cr_expect(status == (of_slices[i].message ? ST_SPEC : ST_OK), "'%s': status %d: %s", of_slices[i].text,
+                  (int)status, status == ST_OK ? "" : status_message());
+        cr_expect(!of_slices[i].message || strstr(status_message(), of_slices[i].message), "'%s': %s",
+                  of_slices[i].text, status_message());
     }
 }
 
