@@ -79,7 +79,7 @@ static enum status search(struct milp_search *s, const char *folder)
     size_t limit = s->limit, over;
     s->floor = model.floor;
     TRY(solve(s, &model, limit, false, folder, &over));
-    s->bound = fmax(s->bound, model.floor + closure_bound(&model, limit));
+    s->bound = fmax(s->bound, model.floor + closure_bound(&model, NULL, limit));
     for (int i = 0; i < TRIES && !s->plan && isfinite(s->bound); i++) {
         TRY(solve(s, &model, limit, true, folder, &over));
         if (over >= limit) break;

@@ -130,6 +130,7 @@ struct sum {
  * an op picks those that apply to it. */
 struct knapsack {
     const struct network *network;
+    const bool *whole; /* by node: bounded beside its ops, and items may be divided; NULL: all, and they may not */
     size_t budget;
     struct item *all; /* by worth */
     int alls;
@@ -317,11 +318,12 @@ static void search_exactly(struct knapsack *s)
 static double forced_recomputations(struct knapsack *s)
 {
     const double noise = 1e-9;
-    for (int exact = 0; exact < 2; exact++) {
+    for (int exact = 0; exact < (s->whole ? 1 : 2); exact++) {
         for (int i = 0; i < s->network->graph->nodes; i++) hold(s, i, 0);
         for (int i = 0; i < s->network->graph->nodes && s->branches < BRANCHES_MAX; i++) {
             unsigned parts;
             hold_for(s, i);
+            if (s->whole && !s->whole[i]) continue;
             for (int op = 0; op < 2 && (parts = op_parts(s->network, i, op)); op++) {
                 double kept;
                 if (!find_room(s, i, parts)) continue;
@@ -351,10 +353,10 @@ static struct network *relax_relus(const struct network *network, struct region 
     return relaxed_network;
 }
 
-static double knapsack(const struct network *network, size_t budget, struct region *region)
+static double knapsack(const struct network *network, const bool *whole, size_t budget, struct region *region)
 {
     const size_t nodes = (size_t)network->graph->nodes;
-    struct knapsack s = {.network = network, .budget = budget};
+    struct knapsack s = {.network = network, .whole = whole, .budget = budget};
     NEW(region, s.all, nodes * (HOLDS_MAX - 1));
     NEW(region, s.item, nodes);
     NEW(region, s.first_reader, (size_t)network->graph->values);
@@ -424,11 +426,35 @@ static double binomial(const struct network *network, size_t budget)
     return (advances + 1 - graph->nodes + taped) * time;
 }
 
-static double closure(const struct network *network, size_t budget, struct region *region)
+static double closure(const struct network *network, const bool *whole, size_t budget, struct region *region)
 {
     const struct lower_options fewest = {.drop_dead = true, .rng = RNG_COUNTER};
     const struct step_model model = step_model_create(network, &fewest, region);
-    return closure_bound(&model, budget);
+    return closure_bound(&model, whole, budget);
+}
+
+/* Beside the ops of whole nodes, which all slices have reached and none has passed. Values are counted as one buffer.
+ */
+static void bound_whole_nodes(const struct network *network, struct bounds *bounds, struct region *region)
+{
+    struct network *batch = network_unsliced(network, region);
+    batch->granularity = 1;
+    bounds->knapsack += knapsack(batch, network->graph->whole, bounds->budget, region);
+    bounds->closure += closure(batch, network->graph->whole, bounds->budget, region);
+    bounds->best = fmax(bounds->closure, bounds->knapsack);
+}
+
+/* A schedule of slices is one of each slice alone, with at most as many bytes live. */
+static void bound_slice(const struct network *network, struct bounds *bounds, struct region *region)
+{
+    const struct bounds slice = bounds_find(network_of_slice(network, region), bounds->budget);
+    const double slices = (double)network->graph->slices;
+    if (slices * slice.best <= bounds->best * (1 + 1e-12)) return;
+    bounds->knapsack = slices * slice.knapsack;
+    bounds->closure = slices * slice.closure;
+    bounds->binomial = slices * slice.binomial;
+    bounds->best = slices * slice.best;
+    bounds->of_slice = true;
 }
 
 struct bounds bounds_find(const struct network *network, size_t budget)
@@ -440,14 +466,15 @@ struct bounds bounds_find(const struct network *network, size_t budget)
     for (int i = 0; i < network->graph->nodes; i++)
         bounds.floor += network_first_time(network, i) + network_backward_time(relaxed_network, i);
     bounds.best = bounds.knapsack = bounds.binomial = bounds.closure = bounds.floor;
-    if (network->slice) { /* the others count values of the whole batch */
-        region_destroy(region);
-        return bounds;
+    if (network->slice) {
+        bound_whole_nodes(relaxed_network, &bounds, region);
+        bound_slice(network, &bounds, region);
+    } else {
+        bounds.knapsack += knapsack(relaxed_network, NULL, budget, region);
+        bounds.binomial += binomial(relaxed_network, budget);
+        bounds.closure += closure(relaxed_network, NULL, budget, region);
+        bounds.best = fmax(bounds.closure, fmax(bounds.knapsack, bounds.binomial));
     }
-    bounds.knapsack = bounds.floor + knapsack(relaxed_network, budget, region);
-    bounds.binomial = bounds.floor + binomial(relaxed_network, budget);
-    bounds.closure = bounds.floor + closure(relaxed_network, budget, region);
-    bounds.best = fmax(bounds.closure, fmax(bounds.knapsack, bounds.binomial));
     region_destroy(region);
     return bounds;
 }

@@ -1,6 +1,7 @@
 /* Lower bounds of memory and time for every schedule, persistent or not, on the same network with the same kernels, and
- * for every choice of what open relus keep. They bound how far a plan is from the optimum. Of a network in slices, the
- * memory and the floor alone hold for schedules of slices, and no other is computed. */
+ * for every choice of what open relus keep. They bound how far a plan is from the optimum. Of a network in slices,
+ * memory and floor count calls; the others are those of one slice alone, times the slices, or those beside ops of the
+ * whole batch, where what is kept may be divided: whichever is higher. */
 #pragma once
 
 #include "plan/stages.h"
@@ -20,6 +21,7 @@ struct bounds {
     double binomial;
     double closure; /* time: of one backward as well, where what is recomputed needs its inputs (closure_bound.h) */
     double best;    /* the largest */
+    bool of_slice;  /* they are those of one slice alone */
 };
 
 /* With at most budget live bytes. Takes time proportional to n log n for n nodes, but for up to a few thousand

@@ -23,6 +23,7 @@ struct moment {
 
 struct closure {
     const struct step_model *model;
+    const bool *whole;
     struct region *region;
     size_t limit;
     size_t *value;       /* by node: bytes of keeping its value */
@@ -117,7 +118,7 @@ static struct cut read_cut(const struct closure *c)
 /* Raises the bound by the best price, between the cuts that keep everything and nothing. */
 static void find_price(struct closure *c, size_t room, struct cut all, struct cut nothing)
 {
-    room = room / c->unit * c->unit; /* what is kept has such a multiple of bytes */
+    if (!c->whole) room = room / c->unit * c->unit; /* what is kept has such a multiple of bytes */
     c->tiny = 1e-13 * nothing.time;
     for (int round = 0; round < ROUNDS && all.bytes > room && c->scanned < EDGES_MAX; round++) {
         const double price = (nothing.time - all.time) / (double)(all.bytes - nothing.bytes);
@@ -226,12 +227,13 @@ static void list_readers(struct closure *c)
     }
 }
 
-double closure_bound(const struct step_model *model, size_t limit)
+double closure_bound(const struct step_model *model, const bool *whole, size_t limit)
 {
     struct region *region = region_create();
-    struct closure c = {.model = model, .region = region, .limit = limit};
+    struct closure c = {.model = model, .whole = whole, .region = region, .limit = limit};
     const size_t nodes = (size_t)model->nodes, vertices = (size_t)needed(model->nodes);
     struct moment *moment;
+    int moments = 0;
     NEW(region, moment, (size_t)model->events);
     NEW(region, c.value, nodes);
     NEW(region, c.y, nodes);
@@ -244,9 +246,11 @@ double closure_bound(const struct step_model *model, size_t limit)
     NEW(region, c.level, vertices);
     NEW(region, c.queue, vertices);
     list_readers(&c);
-    for (int i = 0; i < model->events; i++) moment[i] = weigh(&c, i, i < model->nodes ? i + 1 : model->nodes);
-    qsort(moment, (size_t)model->events, sizeof *moment, by_excess);
-    for (int i = 0; i < model->events && moment[i].excess && c.scanned < EDGES_MAX; i++) bound_moment(&c, &moment[i]);
+    for (int i = 0; i < model->events; i++)
+        if (!whole || whole[model->event[i].node])
+            moment[moments++] = weigh(&c, i, i < model->nodes ? i + 1 : model->nodes);
+    qsort(moment, (size_t)moments, sizeof *moment, by_excess);
+    for (int i = 0; i < moments && moment[i].excess && c.scanned < EDGES_MAX; i++) bound_moment(&c, &moment[i]);
     region_destroy(region);
     return c.most;
 }

@@ -7,9 +7,11 @@
 #include "policies/policy.h"
 #include "search/bounds.h"
 #include "tests/support/exhaustive_search.h"
+#include "tests/support/policy_cases.h"
 #include "tests/support/policy_text.h"
 #include "tests/support/random_chains.h"
-#include "tests/support/small_networks.h"
+#include "tests/support/sliced_schedules.h"
+#include "tests/support/small_training.h"
 #include "tests/support/thinning.h"
 
 static struct bounds find(const struct abstract_stage *stage, int stages, size_t budget)
@@ -273,4 +275,65 @@ Test(bounds, advances_match_the_published_table)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         cr_assert(bounds_advances(known[i].steps, known[i].slots) == known[i].advances, "%g",
                   bounds_advances(known[i].steps, known[i].slots));
+}
+
+/* ---- slices ---- */
+
+static struct {
+    int plans, of_slice, of_batch, met; /* above the floor; met within 1 % */
+} sliced;
+
+static void check_slices(const struct network *network, const struct schedule *schedule, const char *what)
+{
+    static const struct plan_options options = {.lower = {.drop_dead = true}};
+    struct plan *plan = plan_build(network, schedule, &options);
+    const struct bounds bounds = bounds_find(network, plan->live_peak);
+    cr_assert(plan->live_peak >= bounds.memory && plan->time >= bounds.best * (1 - 1e-12),
+              "%s: %zu bytes, %g, bound %g", what, plan->live_peak, plan->time, bounds.best);
+    const bool above = bounds.best > bounds.floor * (1 + 1e-9);
+    sliced.plans++;
+    sliced.of_slice += above && bounds.of_slice;
+    sliced.of_batch += above && !bounds.of_slice;
+    sliced.met += above && bounds_gap(&bounds, plan->time) < 1;
+    plan_destroy(plan);
+}
+
+/* Of every policy and random ones, and of `optimal` at every budget. */
+Test(bounds, hold_for_schedules_of_slices)
+{
+    static const struct net *const small[] = {&fronted_net, &nets[0], &nets[2]};
+    sliced_schedules_visit(check_slices);
+    for (int i = 0; i < 3; i++) {
+        struct net net = *small[i];
+        struct source source = {.seed = 2};
+        net.batch = 8;
+        struct graph *graph = net_build(&net, RELU_BITS);
+        sliced_graph(graph, 4, i ? 6 : 0, &source);
+        struct bench bench = set_up_graph(&net, "ref", graph);
+        for (int percent = 5; percent <= 100; percent += 5)
+            (void)gap_of(bench.network, "optimal", region_text(graph->region, "%d%%", percent));
+        tear_down(&bench);
+    }
+    printf("slices: %d plans, forced recomputations of one slice alone in %d, of the batch in %d; within 1 %%: %d\n",
+           sliced.plans, sliced.of_slice, sliced.of_batch, sliced.met);
+    cr_assert(sliced.of_slice > 0 && sliced.of_batch > 0 && sliced.met > 0);
+}
+
+/* Of a network without whole nodes, that has a slice as its batch, times the slices. */
+Test(bounds, of_slices_are_those_of_one_alone)
+{
+    struct net net = nets[0];
+    net.batch = 6;
+    struct graph *graph = net_build(&net, RELU_OUTPUT);
+    struct source source = {.seed = 1};
+    sliced_graph(graph, 3, 0, &source);
+    struct bench all = set_up_graph(&net, "ref", graph);
+    net.batch = 2;
+    struct bound_net one = net_bind(&net, RELU_OUTPUT);
+    for (size_t budget = bounds_find(one.network, 1).memory; budget < (1 << 20); budget += budget / 8) {
+        const struct bounds a = bounds_find(one.network, budget), b = bounds_find(all.network, budget);
+        cr_assert(fabs(3 * a.best - b.best) <= 1e-9 * b.best, "%zu bytes: 3 times %g, not %g", budget, a.best, b.best);
+    }
+    net_release(&one);
+    tear_down(&all);
 }

@@ -56,6 +56,7 @@ static json_t *bound_figures(const struct bounds *bounds, const struct plan *pla
     PUT(all, "binomial_slowdown", bounds_slowdown(bounds, bounds->binomial));
     PUT(all, "closure_slowdown", bounds_slowdown(bounds, bounds->closure));
     PUT(all, "best_slowdown", bounds_slowdown(bounds, bounds->best));
+    PUT_FLAG(all, "of_slice", bounds->of_slice);
     PUT(all, "gap_percent", bounds_gap(bounds, plan->time));
     return all;
 }

@@ -100,7 +100,13 @@ static void print_time(const struct plan_summary *s, FILE *out)
     print_prediction(s, out);
 }
 
-/* Which of the bounds is the best one. */
+/* Which of the bounds is the best one; and, in slices, what it is about. */
+static const char *bound_scope(const struct bounds *bounds, bool sliced)
+{
+    if (!sliced || bounds->best <= bounds->floor) return "";
+    return bounds->of_slice ? " of one slice alone" : " beside layers that compute the whole batch";
+}
+
 static const char *bound_name(const struct bounds *bounds)
 {
     if (bounds->best <= bounds->floor) return "every pass once";
@@ -108,13 +114,13 @@ static const char *bound_name(const struct bounds *bounds)
     return bounds->best <= bounds->closure ? "closure" : "binomial";
 }
 
-static void print_bound(FILE *out, const char *name, const struct bounds *bounds, double time)
+static void print_bound(const struct plan *plan, const char *name, const struct bounds *bounds, FILE *out)
 {
     char above[64];
-    double gap = bounds_gap(bounds, time);
+    double gap = bounds_gap(bounds, plan->time);
     snprintf(above, sizeof above, "this plan is %.1f %% above", gap);
-    fprintf(out, "  %-32s %12.3f  %s; %s\n", name, bounds_slowdown(bounds, bounds->best), bound_name(bounds),
-            gap > 0 ? above : "this plan meets it");
+    fprintf(out, "  %-32s %12.3f  %s%s; %s\n", name, bounds_slowdown(bounds, bounds->best), bound_name(bounds),
+            bound_scope(bounds, plan->network->slice), gap > 0 ? above : "this plan meets it");
 }
 
 static void print_placing(const struct plan_summary *s, FILE *out)
@@ -141,9 +147,9 @@ static void print_bounds(const struct plan_summary *s, FILE *out)
     fprintf(out, "\nlower bounds on every schedule\n");
     snprintf(note, sizeof note, "%s alone; %s", job->graph->node[own->memory_node].name, above);
     print_bytes(job->plan, "live peak", own->memory, note, out);
-    print_bound(out, "slowdown at this live peak", own, job->plan->time);
+    print_bound(job->plan, "slowdown at this live peak", own, out);
     snprintf(name, sizeof name, "slowdown, %s arena", NUMBER(job->plan, "bytes", budget->budget));
-    if (budget->budget) print_bound(out, name, budget, job->plan->time);
+    if (budget->budget) print_bound(job->plan, name, budget, out);
     print_placing(s, out);
     if (*job->notes.found) fprintf(out, "\npolicy %s: %s\n", job->spec->policy->name, job->notes.found);
 }
