@@ -316,6 +316,9 @@ Test(query, text_and_csv_have_the_same_rows)
     cr_assert(lines(cli.out) == plans + 1, "%s", cli.out);
     cli_says(&cli, "\noptimal,budget=");
     cli_expect(&cli, 0, "plan cnn.yaml --pareto");
+    cli_says(&cli, "\nthe front of optimal, ");
+    cli_says(&cli, ", was found in ");
+    cr_assert(json_real_value(json_object_get(all, "front_planning_ms")) > 0);
     cli_says(&cli, "*  optimal    budget=");
     cli_says(&cli, "left out: manual, ");
     cli_expect(&cli, 0, "plan cnn.yaml --max-batch --memory 1GB batch=3");

@@ -271,7 +271,9 @@ static void plan_points(struct policy_grid *g, const struct policy *policy, stru
 static void plan_front(struct policy_grid *g, const struct policy *policy)
 {
     note(g, policy, "");
+    const uint64_t start = clock_now_ns();
     struct optimum *optimum = rivals_front(g->job->network, (enum rng_mode)g->job->spec->rng);
+    g->front_ns = clock_now_ns() - start;
     g->approximation = optimum_approximation(optimum, g->region);
     plan_points(g, policy, optimum);
     optimum_destroy(optimum);

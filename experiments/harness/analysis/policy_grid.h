@@ -35,6 +35,7 @@ struct policy_grid {
     int trials;
     struct trial *trial;       /* policies in the order of their table */
     int points, left_out;      /* of a front, and those of them that were not planned */
+    uint64_t front_ns;         /* that finding the front took */
     const char *approximation; /* of a front (optimum.h); NULL: none */
     int refusals;
     struct refusal *refusal;

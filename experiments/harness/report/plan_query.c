@@ -59,13 +59,18 @@ static void add_rows(struct answer *a, const struct trial **row, int rows)
 {
     const struct policy_grid *g = &a->grid;
     json_t *left_out = json_array();
+    char took[UNIT_TEXT];
     PUT(a->figures, "static_bytes", plan_static(a->job->plan));
     PUT(a->figures, "share_of_bytes", a->baseline);
     PUT(a->figures, "plans", json_array());
     for (int i = 0; i < rows; i++) add_row(a, row[i]);
     PUT(a->figures, "front_points", g->points);
+    PUT(a->figures, "front_planning_ms", (double)g->front_ns * 1e-6);
     PUT(a->figures, "front_points_left_out", g->left_out);
     PUT(a->figures, "left_out", left_out);
+    if (g->points)
+        figures_note(a->notes, "the front of optimal, %d point%s, was found in %s", g->points, text_plural(g->points),
+                     duration_text(g->front_ns, took));
     if (g->left_out)
         figures_note(a->notes, "of a front of %d points: %d evenly spread, and those with the memory of another plan",
                      g->points, g->points - g->left_out);
