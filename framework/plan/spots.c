@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { SPOTS_OF_A_PART = 512, PARTS_MAX = 16 };
+enum { SPOTS_OF_A_PART = 512, PARTS_MAX = 256 };
 
 static struct chunk *take(struct spots *spots)
 {
@@ -22,33 +22,57 @@ struct spots spots_create(size_t count, int ops, struct region *region)
     struct spots spots = {.region = region, .ops = ops, .parts = 1};
     while (spots.parts < PARTS_MAX && count / (size_t)spots.parts > SPOTS_OF_A_PART) spots.parts *= 2;
     NEW(region, spots.list, 2 * (size_t)spots.parts);
-    for (int i = 1; i < 2 * spots.parts; i++) spots.list[i] = take(&spots);
+    for (int i = 1; i < 2 * spots.parts; i++) spots.list[i].first = take(&spots);
     return spots;
 }
 
 void spots_clear(struct spots *spots)
 {
     for (int i = 1; i < 2 * spots->parts; i++) {
-        for (struct chunk *chunk = spots->list[i]->next, *next; chunk; chunk = next) {
-            next = chunk->next;
-            chunk->next = spots->unused;
-            spots->unused = chunk;
+        struct spot_list *list = &spots->list[i];
+        for (int k = 0; k < list->marks; k++) {
+            list->mark[k].chunk->next = spots->unused;
+            spots->unused = list->mark[k].chunk;
         }
-        spots->list[i]->next = NULL;
-        spots->list[i]->count = 0;
+        list->first->next = NULL;
+        list->first->count = list->marks = 0;
     }
 }
 
-static void insert(struct spots *spots, struct chunk *chunk, const struct spot *spot)
+/* How many chunks behind the first begin at or below the offset. */
+static int marks_below(const struct spot_list *list, size_t offset)
 {
-    while (chunk->next && chunk->next->spot[0].offset <= spot->offset) chunk = chunk->next;
+    int low = 0, high = list->marks;
+    while (low < high) {
+        const int middle = low + (high - low) / 2;
+        if (list->mark[middle].offset <= offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Moves the upper half of a full chunk to a new one, mark number `mark`. */
+static void divide(struct spots *spots, struct spot_list *list, struct chunk *chunk, int mark)
+{
+    struct chunk *high = take(spots);
+    high->next = chunk->next;
+    chunk->next = high;
+    high->count = chunk->count = CHUNK_SPOTS / 2;
+    memcpy(high->spot, chunk->spot + CHUNK_SPOTS / 2, sizeof chunk->spot / 2);
+    region_grow(spots->region, &list->mark, list->marks, sizeof *list->mark);
+    memmove(list->mark + mark + 1, list->mark + mark, (size_t)(list->marks++ - mark) * sizeof *list->mark);
+    list->mark[mark] = (struct mark){high->spot[0].offset, high};
+}
+
+static void insert(struct spots *spots, struct spot_list *list, const struct spot *spot)
+{
+    const int mark = marks_below(list, spot->offset);
+    struct chunk *chunk = mark ? list->mark[mark - 1].chunk : list->first;
     if (chunk->count == CHUNK_SPOTS) {
-        struct chunk *high = take(spots);
-        high->next = chunk->next;
-        chunk->next = high;
-        high->count = chunk->count = CHUNK_SPOTS / 2;
-        memcpy(high->spot, chunk->spot + CHUNK_SPOTS / 2, sizeof chunk->spot / 2);
-        if (high->spot[0].offset <= spot->offset) chunk = high;
+        divide(spots, list, chunk, mark);
+        if (list->mark[mark].offset <= spot->offset) chunk = list->mark[mark].chunk;
     }
     int at = chunk->count;
     while (at > 0 && chunk->spot[at - 1].offset > spot->offset) at--;
@@ -62,12 +86,12 @@ void spots_add(struct spots *spots, struct spot spot)
 {
     int from = spots->parts + part_of(spots, spot.birth), to = spots->parts + part_of(spots, spot.death);
     for (; from; from /= 2, to /= 2)
-        for (int i = from; i <= to; i++) insert(spots, spots->list[i], &spot);
+        for (int i = from; i <= to; i++) insert(spots, &spots->list[i], &spot);
 }
 
 const struct chunk *spots_near(const struct spots *spots, int birth, int death)
 {
     int from = spots->parts + part_of(spots, birth), to = spots->parts + part_of(spots, death);
     for (; from != to; from /= 2) to /= 2;
-    return spots->list[from];
+    return spots->list[from].first;
 }

@@ -18,10 +18,22 @@ struct chunk {
     struct spot spot[CHUNK_SPOTS];
 };
 
+/* A chunk behind the first, by the offset of its first spot, which stays. */
+struct mark {
+    size_t offset;
+    struct chunk *chunk;
+};
+
+struct spot_list {
+    struct chunk *first;
+    struct mark *mark; /* in the order of the chunks */
+    int marks;
+};
+
 struct spots {
     struct region *region;
-    int ops, parts;      /* of the time at the finest level, a power of two */
-    struct chunk **list; /* 1: of the whole time; 2k and 2k + 1: of the halves of k's */
+    int ops, parts;         /* of the time at the finest level, a power of two */
+    struct spot_list *list; /* 1: of the whole time; 2k and 2k + 1: of the halves of k's */
     struct chunk *unused;
 };
 
