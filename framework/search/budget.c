@@ -199,14 +199,15 @@ static void extend(struct optimum *optimum, size_t bytes)
     if (optimum->most < bytes || optimum->low) optimum_within(optimum, bytes);
 }
 
-/* Extends the front until it has the points of least memory; short fronts take little time. */
-static void extend_to_least(struct optimum *optimum, const struct plan_options *options)
+void budget_extend(struct optimum *optimum, double time, const struct plan_options *options)
 {
+    const struct front *front = &optimum->front;
     if (optimum->most == SIZE_MAX) return;
     const size_t all = budget_baseline(optimum->target, options);
-    for (size_t bytes = all / FIRST_SHARE + 1; optimum->most < SIZE_MAX && optimum->front.count < LEAST_POINTS;
-         bytes *= 2)
+    for (size_t bytes = all / FIRST_SHARE + 1; optimum->most < SIZE_MAX; bytes *= 2) {
+        if (front->count >= LEAST_POINTS && front->point[front->count - 1].time <= time) break;
         extend(optimum, bytes > all ? SIZE_MAX : bytes);
+    }
 }
 
 /* budget_find(); where the placement of the fastest schedules does not keep the limit, after searches for lower ones.
@@ -257,7 +258,7 @@ enum status budget_schedule(struct optimum *optimum, const struct budget *budget
 {
     enum status status = ST_OK;
     if (find_near(optimum, budget, options, schedule, budgeted)) return ST_OK;
-    extend_to_least(optimum, options);
+    budget_extend(optimum, INFINITY, options);
     if (budget->kind == BUDGET_LEAST) schedule_search_least(optimum);
     struct plan *least = find_least(optimum, options);
     const size_t limit = budget_limit(optimum->target, budget, options, least);

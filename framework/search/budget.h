@@ -54,6 +54,10 @@ struct budgeted {
 struct plan *budget_place(const struct optimum *optimum, int point, const struct plan_options *options);
 size_t budget_arena(struct optimum *optimum, int point, const struct plan_options *options);
 
+/* Solves the front from its points of least memory on, until it has one of at most this time: a short front takes
+ * little time. */
+void budget_extend(struct optimum *optimum, double time, const struct plan_options *options);
+
 /* The fastest point, of those examined, whose placed arena takes at most limit bytes; point -1: none. Not every point
  * is placed: from the fastest that may fit, downwards by the excess of the last one; then the fastest few between the
  * last that did not fit and the one that did; and where none fits, a few of least memory. */

@@ -12,6 +12,7 @@
 
 #include "base/units.h"
 #include "policies/rivals.h"
+#include "search/schedule_search.h"
 #include "spec/graph_build.h"
 #include "spec/model.h"
 #include "spec/spec_settings.h"
@@ -148,10 +149,14 @@ static void know(struct batch_search *s, struct batch_row *row)
 {
     struct job sized;
     if (prepare(s->job, row->start * s->unit, &sized) == ST_OK) {
-        struct optimum *o = rivals_front(sized.network, (enum rng_mode)s->job->spec->rng);
+        const struct plan_options options = job_plan_options(&sized);
+        struct optimum *o = rivals_prepare(sized.network, options.lower.rng);
+        const double noise = 1e-9, slowest = bounds_find(sized.network, 1).floor * s->grid.slowdown * (1 + noise);
+        budget_extend(o, slowest, &options);
+        schedule_search_front(o);
+        const int point = front_in_time(&o->front, slowest);
         row->known = schedule_empty(s->grid.region);
-        const double fastest = o->front.point[o->front.count - 1].time;
-        optimum_schedule(o, front_in_time(&o->front, fastest * s->grid.slowdown), &row->known);
+        if (point < o->front.count) optimum_schedule(o, point, &row->known);
         optimum_destroy(o);
     }
     release(&sized);
