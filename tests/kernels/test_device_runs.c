@@ -6,6 +6,12 @@
 #include "tests/support/cli.h"
 #include "tests/support/made_runs.h"
 
+/* Parts of joint values begin at odd floats, and are recomputed slice by slice. */
+static const char joint_parts[] =
+    "model={layers: [flatten, {group: {name: front, layers: [{linear: {units: 17, activation: relu}}, "
+    "{dropout: {rate: 0.5}}]}}, {linear: {units: 9, slices: 1}}, {linear: {units: classes}}]} slices=8 update=fused "
+    "policy={name: segments, segments: 2, unit: stage, keep_last: false} check=recompute";
+
 /* Every rng mode but unsafe, every memory mode, captured or not, with and without evaluations and a learning rate
  * schedule. */
 static const char *const ways[] = {
@@ -17,10 +23,7 @@ static const char *const ways[] = {
     "steps=9 eval={split: train, every: 2} data={name: synthetic, shape: [4, 4, 1], classes: 4, samples: 50}",
     "optimizer={name: adamw, lr: 0.01, clip: 0.5} lr_schedule={name: linear, warmup: 2} steps=6",
     "relu_save=bits policy={name: optimal, budget: least}",
-    /* parts of joint values at odd floats, recomputed slice by slice */
-    "model={layers: [flatten, {group: {name: front, layers: [{linear: {units: 17, activation: relu}}, "
-    "{dropout: {rate: 0.5}}]}}, {linear: {units: 9, slices: 1}}, {linear: {units: classes}}]} slices=8 update=fused "
-    "policy={name: segments, segments: 2, unit: stage, keep_last: false} check=recompute",
+    joint_parts,
 };
 
 Test(device_runs, variants_equal_their_baselines)
