@@ -85,6 +85,7 @@ static enum status plan_settings(struct policy_grid *g, const struct policy *pol
     enum status status = policy_plan(policy, &(struct policy_input){g->job->network, settings, &options}, &plan);
     if (status == ST_SPEC && !*why) *why = region_text(g->region, "%s", status_message());
     if (status != ST_OK) return status == ST_SPEC ? ST_OK : status;
+    if (own && !g->memory) plan_search_placement(plan); /* so the spec's own arena is the one that it runs in */
     struct trial *trial = add_trial(g, policy, text, own, plan);
     trial->deferred = deferred;
     trial->set = *settings;
