@@ -76,5 +76,5 @@ struct plan_data {
 };
 
 /* Every count, number of a row and kind is in its range, and the nodes are a network; ST_DIFFERS: the message says
- * which is not. What holds before anything of an data is used as an index. */
+ * which is not. What holds before anything of it is used as an index. */
 enum status plan_data_check(const struct plan_data *data);

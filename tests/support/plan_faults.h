@@ -17,6 +17,6 @@ extern const struct alteration alterations[ALTERATIONS];
 /* Removes a buffer; the last one takes its number. */
 void plan_data_forget(struct plan_data *data, int id);
 
-/* aimed.c: one a check that ops do what they must; of an data with room for a buffer more. */
+/* aimed.c: one a check that ops do what they must; of a plan with room for a buffer more. */
 enum { AIMED_ALTERATIONS = 45 };
 extern const struct alteration aimed[AIMED_ALTERATIONS];
