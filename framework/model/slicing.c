@@ -13,7 +13,7 @@ static bool few_rows(const struct graph *graph, const struct node *node, int64_t
     const struct shape *x = &graph->value[node->inputs[0]].shape;
     size_t bytes = 0;
     for (int p = 0; p < node->parameters; p++) bytes += parameter_bytes(&graph->parameter[node->first_parameter + p]);
-    return bytes > SLICING_WEIGHT_BYTES && x->rank <= 2 && !node->layer->reads_batch && node->inputs[0] > 0 &&
+    return node->layer->footprint.by_rows && bytes > SLICING_WEIGHT_BYTES &&
            graph->batch / slices * (shape_elements(x) / shape_width(x)) < SLICING_FEW_ROWS;
 }
 

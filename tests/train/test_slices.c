@@ -257,20 +257,26 @@ Test(slices, refusals_name_the_number_or_the_layer)
     }
 }
 
-/* A product with many weights and few rows is kept whole, unless none is. */
+/* A product with many weights and few rows is kept whole, also of the batch itself, unless none is. */
 Test(slices, products_of_few_rows_are_kept_whole)
 {
-    struct net net = divided_net;
-    struct graph *graph = net_build(&net, RELU_OUTPUT);
-    graph->parameter[graph->node[1].first_parameter].elements = SLICING_WEIGHT_BYTES / 4 + 1;
-    for (int64_t slices = 2; slices <= 4; slices *= 2)
-        for (int keep = 0; keep < 2; keep++) {
-            const bool few = keep && net.batch / slices < SLICING_FEW_ROWS;
-            cr_assert(graph_slice(graph, slices, keep) == ST_OK, "%s", status_message());
-            for (int i = 0; i < graph->nodes; i++)
-                cr_expect(graph->whole[i] == (few && i == 1), "node %d of %d slices", i, (int)slices);
-        }
-    graph_destroy(graph);
+    static const struct {
+        const struct net *net;
+        int node;
+    } cases[] = {{&divided_net, 1}, {&deep_net, 0}};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        struct graph *graph = net_build(cases[c].net, RELU_OUTPUT);
+        graph->parameter[graph->node[cases[c].node].first_parameter].elements = SLICING_WEIGHT_BYTES / 4 + 1;
+        for (int64_t slices = 2; slices <= 4; slices *= 2)
+            for (int keep = 0; keep < 2; keep++) {
+                const bool few = keep && cases[c].net->batch / slices < SLICING_FEW_ROWS;
+                cr_assert(graph_slice(graph, slices, keep) == ST_OK, "%s", status_message());
+                for (int i = 0; i < graph->nodes; i++)
+                    cr_expect(graph->whole[i] == (few && i == cases[c].node), "%s: node %d of %d slices",
+                              cases[c].net->name, i, (int)slices);
+            }
+        graph_destroy(graph);
+    }
 }
 
 /* ---- random numbers ---- */

@@ -38,9 +38,8 @@ const struct setting spec_keys[] = {
     {"slices", SETTING_INT, MEMBER(slices), 1, 1 << 24, "1", NULL,
      "parts of the batch that every layer computes one by one; gradients of parameters are summed in their order"},
     {"whole_layers", SETTING_CHOICE, MEMBER(whole_layers), 0, 0, "few_rows", whole_names,
-     "layers that compute the whole batch at once: those with over 8 MiB of parameters and under 32 rows in a slice, "
-     "or "
-     "none"},
+     "layers that compute the whole batch at once: linear ones with over 8 MiB of parameters and under 32 rows in a "
+     "slice, or none"},
     {"steps", SETTING_INT, MEMBER(steps), 1, MOST, "0", NULL, "training steps; give steps or epochs"},
     {"epochs", SETTING_INT, MEMBER(epochs), 1, 1 << 20, "0", NULL,
      "passes over the training samples; give steps or epochs"},
@@ -59,7 +58,8 @@ const struct setting spec_keys[] = {
     {"update", SETTING_CHOICE, MEMBER(update), 0, 0, "separate", update_names,
      "fused: parameters are updated during the backward, and their gradients need no static memory"},
     {"update_part", SETTING_BYTES, MEMBER(update_part), 0, 0x1p58, "0", NULL,
-     "fused: larger gradients of linear layers are computed and applied in parts of rows; 0: none is"},
+     "fused: larger gradients of linear layers that compute the whole batch at once are computed and applied in "
+     "parts of rows; 0: none is"},
     {"plan", SETTING_PATH, MEMBER(plan), 0, 0, "", NULL,
      "a plan or result file whose plan is used instead of planning"},
     {"check", SETTING_CHOICE, MEMBER(check), 0, 0, "none", check_names,
