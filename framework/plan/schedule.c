@@ -158,8 +158,20 @@ static enum status check_slice(const struct slicing *slicing, const struct step 
     return ST_OK;
 }
 
-static enum status check_step(const struct slicing *slicing, struct progress *progress, const struct step *s, size_t i,
-                              bool evaluate)
+/* What the relus among a backward's nodes save is one choice for all slices; kept: by node, that of the first. */
+static enum status check_relu(const struct progress *progress, enum relu_save *kept, const struct step *s, size_t i)
+{
+    for (int n = s->from; n < s->to && s->kind == STEP_BACKWARD; n++) {
+        if (s->slice <= 0) kept[n] = s->relu;
+        if (kept[n] != s->relu)
+            return refuse(&progress[s->slice], i, n, "backward as B[from,to)%s; expected B[from,to)%s, as for slice 0",
+                          relu_text[s->relu], relu_text[kept[n]]);
+    }
+    return ST_OK;
+}
+
+static enum status check_step(const struct slicing *slicing, struct progress *progress, enum relu_save *kept,
+                              const struct step *s, size_t i, bool evaluate)
 {
     if (s->from < 0 || s->to > slicing->nodes || s->from >= s->to)
         return fail(ST_SPEC, "step %zu of the schedule: [%d,%d) is not a range of the network's %d nodes", i, s->from,
@@ -169,7 +181,7 @@ static enum status check_step(const struct slicing *slicing, struct progress *pr
     TRY(check_slice(slicing, s, i));
     for (int k = 0; k < slicing->slices; k++)
         if (s->slice == WHOLE_BATCH || s->slice == k) TRY(advance(&progress[k], k ? &progress[k - 1] : NULL, s, i));
-    return ST_OK;
+    return check_relu(progress, kept, s, i);
 }
 
 /* A slice has run. */
@@ -185,6 +197,7 @@ static enum status check_end(const struct progress *p, int nodes, bool evaluate)
 enum status schedule_check(const struct schedule *schedule, const struct slicing *slicing, bool evaluate)
 {
     struct progress *progress = allocate((size_t)slicing->slices, sizeof *progress);
+    enum relu_save *kept = allocate((size_t)slicing->nodes, sizeof *kept);
     for (int k = 0; k < slicing->slices; k++) {
         progress[k] = (struct progress){0, slicing->nodes, slicing->nodes, ""};
         if (slicing->slices > 1) snprintf(progress[k].slice, sizeof progress[k].slice, " for slice %d", k);
@@ -193,12 +206,13 @@ enum status schedule_check(const struct schedule *schedule, const struct slicing
     size_t runs = 0;
     for (size_t i = 0; status == ST_OK && i < schedule->steps; i++) {
         const struct step *s = &schedule->step[i];
-        status = check_step(slicing, progress, s, i + 1, evaluate);
+        status = check_step(slicing, progress, kept, s, i + 1, evaluate);
         runs += (size_t)(s->to - s->from) * (s->slice == WHOLE_BATCH ? (size_t)slicing->slices : 1);
     }
     for (int k = 0; k < slicing->slices && status == ST_OK; k++)
         status = check_end(&progress[k], slicing->nodes, evaluate);
     free(progress);
+    free(kept);
     TRY(status);
     if (runs > RUNS_MAX) return fail(ST_SPEC, "the schedule has %zu steps at nodes, more than can be planned", runs);
     return ST_OK;

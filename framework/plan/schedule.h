@@ -3,7 +3,8 @@
  * ahead of its B, so that there can be recomputations between the halves; of another backward it runs nothing.
  *
  * Where the batch is divided into slices, F[from,to)/2 runs the nodes for slice 2 alone. A step without a slice runs,
- * node by node, all slices in ascending order. */
+ * node by node, all slices in ascending order: of a split backward the first halves of all, then the second. What relus
+ * save is set for all slices alike. */
 #pragma once
 
 #include <stdbool.h>
