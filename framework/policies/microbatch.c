@@ -14,7 +14,7 @@ static enum status emit(const struct policy_input *input, struct schedule *sched
             return fail(
                 ST_SPEC,
                 "policy: microbatch runs every layer slice by slice, but '%s' computes the whole batch at once; "
-                "expected whole_layers: none, or policy sliced",
+                "expected layers without slices: 1 and whole_layers: none, or policy sliced",
                 graph->node[i].name);
     struct schedule all = schedule_empty(schedule->region);
     schedule_append(&all, STEP_FORWARD, 0, graph->nodes);

@@ -22,7 +22,7 @@ static enum status choose(const struct graph *graph, const struct setting_list *
             if (slicing_whole(&slicing, n))
                 return fail(ST_SPEC,
                             "policy.groups: layer '%s' of '%s' computes the whole batch at once; expected groups "
-                            "without it, or whole_layers: none",
+                            "without it, or layers without slices: 1 and whole_layers: none",
                             graph->node[n].name, names->texts[i]);
             chosen[n] = true;
         }
