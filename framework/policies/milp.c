@@ -30,6 +30,7 @@ struct milp_search {
     double bound;      /* of every schedule, as far as proven */
     double ordered;    /* the same of the ordered programme's schedules */
     bool stopped;      /* a search was: it might have found more */
+    bool undivided;    /* the batch has slices, which the programme does not: its proof is about others' schedules */
     struct plan *plan; /* NULL: none keeps the limit */
     struct schedule schedule;
 };
@@ -101,11 +102,13 @@ static enum status search_folder(struct milp_search *s)
 static void note(const struct milp_search *s, const char *relus, struct policy_notes *notes)
 {
     const double noise = 1e-9;
-    char stopped[48] = "", bound[96] = "proven the fastest of any class";
+    const char *class = s->undivided ? "the undivided batch" : "any class";
+    char stopped[48] = "", bound[96];
     const bool ordered = s->ordered > s->bound && s->plan->time <= s->ordered * (1 + noise);
     if (s->stopped) snprintf(stopped, sizeof stopped, "stopped after %g s; ", s->settings->time_limit);
+    snprintf(bound, sizeof bound, "proven the fastest of %s", class);
     if (s->plan->time > s->bound * (1 + noise))
-        snprintf(bound, sizeof bound, "no schedule of any class has a slowdown below %.4f", s->bound / s->floor);
+        snprintf(bound, sizeof bound, "no schedule of %s has a slowdown below %.4f", class, s->bound / s->floor);
     snprintf(notes->found, sizeof notes->found, "%s%s%s%s", stopped,
              ordered ? "proven the fastest of its formulation; " : "", bound, relus);
     notes->live_peak = s->plan->live_peak;
@@ -117,8 +120,8 @@ static enum status refuse(const struct milp_search *s)
     if (s->stopped)
         return fail(ST_SPEC, "policy.budget: %s: milp found no schedule that keeps it in %g s (time_limit)",
                     s->settings->budget, s->settings->time_limit);
-    return fail(ST_SPEC, "policy.budget: %s: %s keeps it", s->settings->budget,
-                isfinite(s->bound) ? "no schedule that milp finds" : "no schedule");
+    return fail(ST_SPEC, "policy.budget: %s: no schedule%s%s keeps it", s->settings->budget,
+                s->undivided ? " of the undivided batch" : "", isfinite(s->bound) ? " that milp finds" : "");
 }
 
 /* Open relus keep sign bits; where that does not keep the budget, what the network has them keep. */
@@ -126,24 +129,29 @@ static enum status emit(const struct policy_input *input, struct schedule *sched
 {
     const struct milp_settings *settings = (const void *)input->settings;
     static const char *const relus[] = {"", " whose relus keep their outputs", " whose relus keep sign bits"};
-    const bool open = network_any_relu_open(input->network);
+    const struct network *network =
+        input->network->slice ? network_unsliced(input->network, schedule->region) : input->network;
+    const bool open = network_any_relu_open(network);
     int kept = 0;
-    struct milp_search s = {.options = policy_plan_options(input), .settings = settings, .region = schedule->region};
+    struct milp_search s = {.options = policy_plan_options(input),
+                            .settings = settings,
+                            .region = schedule->region,
+                            .undivided = network != input->network};
     struct budget budget;
     enum status status = ST_OK;
     TRY(settings->budget ? budget_parse(settings->budget, &budget) : ST_OK);
     if (!settings->budget || budget.kind == BUDGET_LEAST)
         return fail(ST_SPEC, "policy.budget: milp needs bytes such as 6GB, or a share of store_all such as 64%%");
-    if (input->network->graph->nodes > NODES_MAX)
+    if (network->graph->nodes > NODES_MAX)
         return fail(ST_SPEC, "policy: milp takes networks of at most %d nodes; this one has %d", NODES_MAX,
-                    input->network->graph->nodes);
-    s.limit = budget_room(input->network, &budget, s.options);
+                    network->graph->nodes);
+    s.limit = budget_room(network, &budget, s.options);
     for (int bits = open; bits >= 0 && !s.plan && status == ST_OK; bits--) {
-        s.network = bits ? policy_keep_sign_bits(input->network, s.region) : input->network;
+        s.network = bits ? policy_keep_sign_bits(network, s.region) : network;
         s.bound = s.ordered = 0;
         status = search_folder(&s);
         kept = open + bits;
-        if (s.plan && bits) policy_state_sign_bits(input->network, &s.schedule);
+        if (s.plan && bits) policy_state_sign_bits(network, &s.schedule);
     }
     if (status == ST_OK && !s.plan) status = refuse(&s);
     if (status == ST_OK && s.plan->time < s.bound * (1 - 1e-6))
@@ -166,4 +174,5 @@ const struct policy policy_milp = {.name = "milp",
                                    .keys = keys,
                                    .emit = emit,
                                    .chooses_relus = true,
+                                   .takes_slices = true,
                                    .solves = true};

@@ -218,3 +218,25 @@ Test(milp, says_what_it_needs)
     cr_expect(cli.code == 0 && strstr(cli.out, "coinor-cbc"), "%d: %s%s", cli.code, cli.out, cli.err);
     cli_close(&cli);
 }
+
+/* A batch with slices has schedules that the programme does not know of, and that may be faster in fewer bytes. */
+Test(milp, proves_nothing_about_slices)
+{
+    struct cli cli;
+    if (!solver_found()) cr_skip_test("no cbc");
+    cli_open(&cli);
+    cli_file(&cli, "net.yaml",
+             "rematch: 1\nname: net\nmodel:\n  layers:\n"
+             "    - repeat: {name: r, times: 3, layers: [{conv: {channels: 8, kernel: 3, padding: 1}}, relu]}\n"
+             "    - global_avg_pool\n    - linear: {units: classes}\n"
+             "data: {name: synthetic, shape: [12, 12, 3], classes: 4}\nbatch: 8\nslices: 2\nsteps: 2\n"
+             "optimizer: {name: sgd, lr: 0.1}\nbackend: ref\npolicy: {name: milp, budget: 80%}\n");
+    cli_expect(&cli, 0, "plan net.yaml");
+    cli_says(&cli, "of the undivided batch");
+    cr_expect(!strstr(cli.out, "any class"), "%s", cli.out);
+    cli_expect(&cli, 2, "plan net.yaml policy.budget=60%");
+    cli_complains(&cli, "no schedule of the undivided batch");
+    cli_expect(&cli, 0, "plan net.yaml policy=microbatch");
+    cli_expect(&cli, 0, "plan net.yaml 'policy={name: optimal, budget: 60%}'");
+    cli_close(&cli);
+}
