@@ -35,26 +35,21 @@ struct dtr_found {
     bool kept; /* the budget */
 };
 
-/* Bisects the limits between one with a schedule and one without. Feasibility need not be monotone in the limit, so the
- * limit found need not be the least. */
-static enum status find_least(const struct dtr_search *s, const struct plan_options *options, struct dtr_found *least)
+/* Bisects the limits between that of a schedule and none. Feasibility need not be monotone in the limit, so the limit
+ * found need not be the least. */
+static void find_least(const struct dtr_search *s, const struct plan_options *options, struct dtr_found *least)
 {
-    size_t no = 0, yes = s->all;
-    struct dtr_result result;
-    while (yes - no > yes / RESOLUTION + 1) {
-        size_t at = no + (yes - no) / 2;
+    size_t no = 0;
+    while (least->limit - no > least->limit / RESOLUTION + 1) {
+        const size_t at = no + (least->limit - no) / 2;
         struct schedule schedule = schedule_empty(s->region);
-        if (dtr_simulation_schedule(&s->simulation, at, &schedule, &result) == ST_OK) {
-            yes = at;
-        } else {
+        struct dtr_result result;
+        if (dtr_simulation_schedule(&s->simulation, at, &schedule, &result) == ST_OK)
+            *least = (struct dtr_found){.schedule = schedule, .limit = at, .evictions = result.evictions};
+        else
             no = at;
-        }
     }
-    *least = (struct dtr_found){.schedule = schedule_empty(s->region), .limit = yes};
-    TRY(dtr_simulation_schedule(&s->simulation, yes, &least->schedule, &result));
-    least->evictions = result.evictions;
     least->plan = plan_build(s->network, &least->schedule, options);
-    return ST_OK;
 }
 
 /* Whether there is a schedule with a limit of at bytes. */
@@ -118,21 +113,23 @@ static void find_within(const struct dtr_search *s, size_t limit, struct dtr_fou
 /* The fastest schedule found that keeps the budget; else, and for the least budget, that of least memory. */
 static enum status search_network(struct dtr_search *s, const struct budget *budget, struct dtr_found *found)
 {
-    struct schedule schedule = schedule_empty(s->region);
+    struct dtr_found least = {.schedule = schedule_empty(s->region)};
     struct dtr_result result;
     struct plan_options unplaced = *s->options;
-    enum status status = ST_OK;
     unplaced.unplaced = true;
     TRY(dtr_simulation_create(s->network, &s->options->lower, s->region, &s->simulation));
-    TRY(dtr_simulation_schedule(&s->simulation, SIZE_MAX, &schedule, &result));
-    s->all = result.peak;
-    struct plan *all = plan_build(s->network, &schedule, &unplaced);
+    TRY(dtr_simulation_schedule(&s->simulation, SIZE_MAX, &least.schedule, &result));
+    least.limit = s->all = result.peak;
+    struct plan *all = plan_build(s->network, &least.schedule, &unplaced);
     const size_t limit = budget_limit(s->network, budget, s->options, all);
     plan_destroy(all);
     if (budget->kind != BUDGET_LEAST) find_within(s, limit, found);
-    if (!found->plan) status = find_least(s, budget->kind == BUDGET_LEAST ? &unplaced : s->options, found);
+    if (!found->plan) {
+        find_least(s, budget->kind == BUDGET_LEAST ? &unplaced : s->options, &least);
+        *found = least;
+    }
     found->kept = found->plan && (budget->kind == BUDGET_LEAST || found->plan->arena_bytes <= limit);
-    return status;
+    return ST_OK;
 }
 
 /* Open relus keep sign bits; where that does not keep the budget, and for the least budget, what the network has them

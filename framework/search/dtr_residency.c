@@ -28,17 +28,28 @@ static bool will_rerun(const struct dtr_residency *r, int node)
     return any;
 }
 
+static bool is_cut(const struct dtr_residency *r, int node) { return r->cut[r->cut_at[node]] == node; }
+
 /* Adds a node's time to the sum of a walk, once. */
-static bool visit(struct dtr_residency *r, int node, double *sum)
+static bool visit(struct dtr_residency *r, int node, struct reach *reach)
 {
     if (r->seen[node] == r->walk) return false;
     r->seen[node] = r->walk;
-    *sum += cost_of(r, node);
+    reach->sum += cost_of(r, node);
     return true;
 }
 
-/* Adds the time of everything that must run to compute node's inputs. */
-static void add_above(struct dtr_residency *r, int node, double *sum)
+/* Nodes visited from which a walk does not go on: a cut, where it ends; of others, the sum is part of a known one. */
+static bool ends(struct dtr_residency *r, enum way way, int node, struct reach *reach)
+{
+    const bool cut = is_cut(r, node);
+    r->part[way][node] |= !cut;
+    reach->open |= cut;
+    return cut;
+}
+
+/* Everything that must run to compute node's inputs. */
+static void walk_above(struct dtr_residency *r, int node, struct reach *reach)
 {
     int count = 0;
     for (r->stack[count++] = node; count;) {
@@ -46,27 +57,85 @@ static void add_above(struct dtr_residency *r, int node, double *sum)
         for (int k = 0; k < of->layer->inputs; k++) {
             const struct storage *x = storage_of_input(r, of, k);
             const int producer = of->inputs[k] - 1;
-            if (!x || x->resident || !visit(r, producer, sum)) continue;
-            r->above[producer] = true;
+            if (!x || x->resident || !visit(r, producer, reach) || ends(r, ABOVE, producer, reach)) continue;
             r->stack[count++] = producer;
         }
     }
 }
 
-/* Adds the time of nodes that will run again and read node's value, directly or through values that are not resident.
- */
-static void add_below(struct dtr_residency *r, int node, double *sum)
+/* Nodes that will run again and read node's value, directly or through values that are not resident. */
+static void walk_below(struct dtr_residency *r, int node, struct reach *reach)
 {
     int count = 0;
     for (r->stack[count++] = node; count;) {
         const int of = r->stack[--count];
         for (int i = r->readers[of]; i < r->readers[of + 1]; i++) {
             const int reader = r->reader[i];
-            if (!r->rerun[reader] || !visit(r, reader, sum) || storage_of(r, reader, STORAGE_Y)->resident) continue;
-            r->below[reader] = true;
+            if (!r->rerun[reader] || !visit(r, reader, reach) || storage_of(r, reader, STORAGE_Y)->resident ||
+                ends(r, BELOW, reader, reach))
+                continue;
             r->stack[count++] = reader;
         }
     }
+}
+
+static const struct reach *find_reach(struct dtr_residency *r, enum way way, int node)
+{
+    struct reach *reach = &r->reach[way][node];
+    if (reach->known) return reach;
+    *reach = (struct reach){.known = true};
+    r->walk++;
+    (way == ABOVE ? walk_above : walk_below)(r, node, reach);
+    return reach;
+}
+
+/* Cut k among a way's leaves: walks from it go on to the left. */
+static int leaf_of(const struct dtr_residency *r, enum way way, int k)
+{
+    return r->leaves + (way == ABOVE ? k : r->cuts - 1 - k);
+}
+
+static const struct reach *find_subtree(struct dtr_residency *r, enum way way, int at)
+{
+    struct reach *reach = &r->tree[way][at];
+    if (reach->known) return reach;
+    if (at >= r->leaves) {
+        const int k = way == ABOVE ? at - r->leaves : r->cuts - 1 - (at - r->leaves);
+        return *reach = *find_reach(r, way, r->cut[k]), reach;
+    }
+    *reach = *find_subtree(r, way, 2 * at + 1);
+    if (!reach->open) return reach;
+    const struct reach *left = find_subtree(r, way, 2 * at);
+    reach->sum += left->sum;
+    reach->open = left->open;
+    return reach;
+}
+
+/* The sum of the walks from cut k on, each of which begins where the one before it ends. */
+static double sum_from(struct dtr_residency *r, enum way way, int k)
+{
+    int at = leaf_of(r, way, k);
+    const struct reach *reach = find_subtree(r, way, at);
+    double sum = reach->sum;
+    for (; reach->open; at /= 2) {
+        if (at % 2 == 0) continue;
+        reach = find_subtree(r, way, at - 1);
+        sum += reach->sum;
+    }
+    return sum;
+}
+
+/* Costs that depend on a walk from node are no longer known. */
+static void forget(struct dtr_residency *r, enum way way, int node)
+{
+    if (!r->reach[way][node].known) return;
+    r->reach[way][node].known = false;
+    storage_of(r, node, STORAGE_Y)->known = 0;
+    if (way == ABOVE) storage_of(r, node, STORAGE_SAVED)->known = 0;
+    if (!is_cut(r, node)) return;
+    r->changes++;
+    for (int at = leaf_of(r, way, r->cut_at[node]); at && r->tree[way][at].known; at /= 2)
+        r->tree[way][at].known = false;
 }
 
 /* What must run to compute node's value has changed, and so have the costs of what reads it. */
@@ -77,9 +146,9 @@ static void forget_below(struct dtr_residency *r, int node)
         const int of = r->stack[--count];
         for (int i = r->readers[of]; i < r->readers[of + 1]; i++) {
             const int reader = r->reader[i];
-            for (int which = 0; which < STORAGES; which++) storage_of(r, reader, which)->known = false;
-            if (!r->above[reader]) continue;
-            r->above[reader] = false;
+            forget(r, ABOVE, reader);
+            if (!r->part[ABOVE][reader]) continue;
+            r->part[ABOVE][reader] = false;
             r->stack[count++] = reader;
         }
     }
@@ -92,13 +161,14 @@ static void forget_above(struct dtr_residency *r, int node)
     for (r->stack[count++] = node; count;) {
         const struct node *of = node_of(r, r->stack[--count]);
         for (int k = 0; k < of->layer->inputs; k++) {
-            struct storage *x = storage_of_input(r, of, k);
+            const struct storage *x = storage_of_input(r, of, k);
             const int producer = of->inputs[k] - 1;
-            if (x) x->known = false;
-            if (!x || x->resident) continue;
+            if (!x) continue;
+            forget(r, BELOW, producer);
+            if (x->resident) continue;
             const bool rerun = will_rerun(r, producer);
-            if (!r->below[producer] && r->rerun[producer] == rerun) continue;
-            r->below[producer] = false;
+            if (!r->part[BELOW][producer] && r->rerun[producer] == rerun) continue;
+            r->part[BELOW][producer] = false;
             r->rerun[producer] = rerun;
             r->stack[count++] = producer;
         }
@@ -121,20 +191,24 @@ static void change_residency(struct dtr_residency *r, const struct storage *s)
     change(r, index / STORAGES, index % STORAGES == STORAGE_Y);
 }
 
-static double cost(struct dtr_residency *r, const struct storage *s)
+static void find_cost(struct dtr_residency *r, struct storage *s)
 {
     const int index = (int)(s - r->storage), node = index / STORAGES;
-    double sum = cost_of(r, node);
-    r->walk++;
-    add_above(r, node, &sum);
-    if (index % STORAGES == STORAGE_Y && r->score != DTR_MSPS) add_below(r, node, &sum);
-    return sum;
+    const struct reach *above = find_reach(r, ABOVE, node), *below = NULL;
+    s->cost = cost_of(r, node) + above->sum;
+    s->known = INT64_MAX;
+    if (above->open) s->cost += sum_from(r, ABOVE, r->cut_at[node] - 1);
+    if (index % STORAGES == STORAGE_Y && r->score != DTR_MSPS) {
+        below = find_reach(r, BELOW, node);
+        s->cost += below->sum;
+        if (below->open) s->cost += sum_from(r, BELOW, r->cut_at[node + 1]);
+    }
+    if (above->open || (below && below->open)) s->known = r->changes;
 }
 
 static double score(struct dtr_residency *r, struct storage *s)
 {
-    if (!s->known) s->cost = cost(r, s);
-    s->known = true;
+    if (s->known < r->changes) find_cost(r, s);
     const double stale = r->score == DTR_MSPS ? 1 : r->clock - s->time, share = (double)s->bytes * stale;
     return share > 0 ? s->cost / share : INFINITY;
 }
@@ -239,6 +313,17 @@ static void list_readers(struct dtr_residency *r)
             if (graph->node[n].inputs[k]) r->reader[next[graph->node[n].inputs[k] - 1]++] = n;
 }
 
+static void list_cuts(struct dtr_residency *r)
+{
+    const int nodes = r->network->graph->nodes;
+    for (int n = 0, last = 0; n < nodes; n++) {
+        r->cut_at[n] = r->cuts;
+        if (last <= n) r->cut[r->cuts++] = n;
+        for (int i = r->readers[n]; i < r->readers[n + 1]; i++) last = r->reader[i] > last ? r->reader[i] : last;
+    }
+    r->cut_at[nodes] = r->cuts;
+}
+
 static void count_uses(struct dtr_residency *r)
 {
     for (int n = 0; n < r->network->graph->nodes; n++) {
@@ -261,15 +346,23 @@ struct dtr_residency *dtr_residency_create(const struct network *network, struct
     size_t nodes = (size_t)network->graph->nodes;
     struct dtr_residency *r;
     NEW(region, r, 1);
-    *r = (struct dtr_residency){.network = network, .region = region, .backward = network->graph->nodes};
+    *r = (struct dtr_residency){
+        .network = network, .region = region, .backward = network->graph->nodes, .changes = 1, .leaves = 1};
     NEW(region, r->storage, nodes * STORAGES);
     NEW(region, r->seen, nodes);
-    NEW(region, r->above, nodes);
-    NEW(region, r->below, nodes);
+    NEW(region, r->cut, nodes);
+    NEW(region, r->cut_at, nodes + 1);
     NEW(region, r->stack, nodes * 2 + 1);
     NEW(region, r->rerun, nodes);
     NEW(region, r->evictable, nodes * STORAGES);
     list_readers(r);
+    list_cuts(r);
+    while (r->leaves < r->cuts) r->leaves *= 2;
+    for (enum way way = 0; way < WAYS; way++) {
+        NEW(region, r->part[way], nodes);
+        NEW(region, r->reach[way], nodes);
+        NEW(region, r->tree[way], 2 * (size_t)r->leaves);
+    }
     count_uses(r);
     return r;
 }

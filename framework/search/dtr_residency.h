@@ -14,28 +14,46 @@ struct storage {
     bool resident;
     double time;   /* of the last read or write */
     int64_t order; /* the same, counted in reads and writes */
-    double cost;   /* the score's numerator where it is known: a change that could alter it clears known */
-    bool known;
-    int listed; /* where, of a storage that can be evicted */
+    double cost;   /* the score's numerator ... */
+    int64_t known; /* ... up to this one of the changes below; 0: it is not known */
+    int listed;    /* where, of a storage that can be evicted */
 };
 
 /* h_DTR, and its rival h_MSPS: only the time to compute a storage and its inputs again, by bytes. */
 enum dtr_score { DTR_SCORE, DTR_MSPS, DTR_SCORES };
 
+/* A cost sums the time of nodes that are found by walks from a node: upwards, of those that must run to compute its
+ * inputs; downwards, of those that will run because of it. A walk may go through thousands of nodes, and they change
+ * all the time. It is known in pieces, from cut to cut: a cut is a node such that whatever is read across it is its
+ * value. */
+enum way { ABOVE, BELOW, WAYS };
+
+/* A walk from a node, at most to the next cut. */
+struct reach {
+    double sum; /* time of the nodes */
+    bool known; /* of what is resident now */
+    bool open;  /* it got to the cut, and goes on from there */
+};
+
 struct dtr_residency {
     const struct network *network;
     enum dtr_score score;
     struct region *region;
-    int forward, backward;      /* nodes below had their first forward; nodes from here on their backward */
-    struct storage *storage;    /* STORAGES a node */
-    size_t held, locked;        /* resident bytes; locked ones among them */
-    double clock;               /* time of all ops so far */
-    int64_t accesses;           /* reads and writes so far */
-    int evictions;              /* storages that left before their last read */
-    int *readers, *reader;      /* node n's value is read by reader[readers[n]..readers[n + 1]) */
-    int *seen, walk;            /* node -> the last walk that visited it */
-    bool *above, *below;        /* node -> a known cost has its time, of an input; of what reads the storage */
-    int *stack;                 /* of a walk */
+    int forward, backward;     /* nodes below had their first forward; nodes from here on their backward */
+    struct storage *storage;   /* STORAGES a node */
+    size_t held, locked;       /* resident bytes; locked ones among them */
+    double clock;              /* time of all ops so far */
+    int64_t accesses;          /* reads and writes so far */
+    int evictions;             /* storages that left before their last read */
+    int *readers, *reader;     /* node n's value is read by reader[readers[n]..readers[n + 1]) */
+    int *seen, walk;           /* node -> the last walk that visited it */
+    int *stack;                /* of a walk */
+    int *cut, cuts, *cut_at;   /* cuts in ascending order; node -> the first that is no smaller */
+    struct reach *reach[WAYS]; /* by node */
+    bool *part[WAYS];          /* node -> a known reach goes through it */
+    struct reach *tree[WAYS];  /* 1 is the root, leaves at leaves and on: reaches of cuts that follow one another */
+    int leaves;
+    int64_t changes;            /* of reaches of cuts, from 1 on */
     bool *rerun;                /* node -> the step will run it again */
     struct storage **evictable; /* resident, not locked, not empty */
     int evictables;
