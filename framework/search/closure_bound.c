@@ -180,24 +180,48 @@ static void bound_moment(struct closure *c, const struct moment *m)
     if (all.bytes > m->room && nothing.time > c->most) find_price(c, m->room, all, nothing);
 }
 
-/* The room that the event leaves, and by how much what is read later exceeds it. */
-static struct moment weigh(struct closure *c, int event, int done)
+/* The room that the event leaves, and by how much what is read later, of so many bytes with what it reads itself,
+ * exceeds it. */
+static struct moment weigh(struct closure *c, int event, size_t later)
 {
     const struct step_model *model = c->model;
     const struct step_event *e = &model->event[event];
-    struct moment m = {event, done, c->limit, 0};
-    size_t live = e->during, later = 0;
+    const struct node *node = &model->network->graph->node[e->node];
+    struct moment m = {event, event < model->nodes ? event + 1 : model->nodes, c->limit, 0};
+    size_t live = e->during;
     mark_free(c, e, true);
-    for (int n = 0; n < done; n++) {
-        if (c->free[n]) live += c->value[n];
-        if (c->y[n] > event && !c->free[n]) later += c->value[n];
-        if (c->saved[n] > event && n != c->read) later += model->saved[n];
+    for (int k = -1; k < node->layer->inputs; k++) {
+        const int n = k < 0 ? e->node : node->inputs[k] - 1;
+        if (n < 0 || !c->free[n]) continue;
+        c->free[n] = false;
+        live += c->value[n];
+        if (c->y[n] > event) later -= c->value[n];
     }
-    mark_free(c, e, false);
     if (c->read >= 0) live += model->saved[c->read];
+    if (c->read >= 0 && c->saved[c->read] > event) later -= model->saved[c->read];
     m.room = live < c->limit ? c->limit - live : 0;
     m.excess = live <= c->limit && later > m.room ? later - m.room : 0; /* where it does not fit, no schedule does */
     return m;
+}
+
+/* The moments of all events, or of those of whole nodes. */
+static int weigh_all(struct closure *c, struct moment *moment)
+{
+    const struct step_model *model = c->model;
+    size_t later = 0, *read; /* bytes written so far that are read later; by event, those that none after it reads */
+    int moments = 0;
+    NEW(c->region, read, (size_t)model->events);
+    for (int n = 0; n < model->nodes; n++) {
+        if (c->y[n] >= 0) read[c->y[n]] += c->value[n];
+        if (c->saved[n] >= 0) read[c->saved[n]] += model->saved[n];
+    }
+    for (int i = 0; i < model->events; i++) {
+        if (i < model->nodes && c->y[i] >= 0) later += c->value[i];
+        if (i < model->nodes && c->saved[i] >= 0) later += model->saved[i];
+        later -= read[i];
+        if (!c->whole || c->whole[model->event[i].node]) moment[moments++] = weigh(c, i, later);
+    }
+    return moments;
 }
 
 static int by_excess(const void *x, const void *y)
@@ -233,7 +257,6 @@ double closure_bound(const struct step_model *model, const bool *whole, size_t l
     struct closure c = {.model = model, .whole = whole, .region = region, .limit = limit};
     const size_t nodes = (size_t)model->nodes, vertices = (size_t)needed(model->nodes);
     struct moment *moment;
-    int moments = 0;
     NEW(region, moment, (size_t)model->events);
     NEW(region, c.value, nodes);
     NEW(region, c.y, nodes);
@@ -246,9 +269,7 @@ double closure_bound(const struct step_model *model, const bool *whole, size_t l
     NEW(region, c.level, vertices);
     NEW(region, c.queue, vertices);
     list_readers(&c);
-    for (int i = 0; i < model->events; i++)
-        if (!whole || whole[model->event[i].node])
-            moment[moments++] = weigh(&c, i, i < model->nodes ? i + 1 : model->nodes);
+    const int moments = weigh_all(&c, moment);
     qsort(moment, (size_t)moments, sizeof *moment, by_excess);
     for (int i = 0; i < moments && moment[i].excess && c.scanned < EDGES_MAX; i++) bound_moment(&c, &moment[i]);
     region_destroy(region);
