@@ -154,7 +154,7 @@ static void read_lists(struct yaml_reader *r, const struct yaml_tree *map, const
         if (list)
             item->list[i] = read_list(r, list, region_text(r->region, "%s.%s", path, key), init,
                                       i == LIST_JOIN ? model_joins : model_lists);
-        else if (i == 0 && !item->from && !yaml_tree_get(map, "shortcut"))
+        else if (i == 0 && !yaml_tree_get(map, "from") && !yaml_tree_get(map, "shortcut"))
             yaml_read_error(r, map, path, key, "missing; expected a list of layers%s",
                             form->lists[i].needed ? "" : ", a shortcut, or from: NAME");
     }
