@@ -25,6 +25,8 @@ static const char *const decays_words[] = {"all", "matrices", NULL};
 static const struct setting sgd_keys[] = {
     {LR, .preset = "0.01"},
     {REAL(momentum), .max = 1, .preset = "0", .doc = "share of the last update that is carried on"},
+    {.key = "nesterov", .type = SETTING_BOOL, .offset = offsetof(struct optimizer_settings, nesterov), .preset = "false",
+     .doc = "adds the gradient to what is carried on of its own update (Nesterov); requires momentum"},
     {REAL(weight_decay), .max = 1e6, .preset = "0", ADDED},
     {DECAYS, .preset = "all"},
     {CLIP, .preset = "0"},
@@ -38,11 +40,12 @@ static void sgd_numbers(const struct optimizer_settings *settings, double lr, ui
     (void)step;
     numbers->rate = (float)lr;
     numbers->momentum = (float)settings->momentum;
+    numbers->nesterov = settings->nesterov;
     numbers->decay = (float)settings->weight_decay;
 }
 
-/* As torch.optim.SGD without dampening (Sutskever et al., "On the importance of initialization and momentum in deep
- * learning", 2013, with the rate outside). */
+/* As torch.optim.SGD without dampening, both forms of momentum (Sutskever et al., "On the importance of initialization
+ * and momentum in deep learning", 2013, with the rate outside). */
 static void sgd_update(const struct optimizer_numbers *numbers, int64_t elements, float *parameter,
                        const float *gradient, float *state, int64_t stride, int threads)
 {

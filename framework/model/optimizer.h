@@ -14,6 +14,7 @@ struct optimizer_settings {
     int decays;                   /* enum optimizer_decays: all parameters, or those of two dimensions and more */
     double clip;                  /* largest L2 norm of all gradients together, 0: any */
     double momentum;              /* sgd */
+    bool nesterov;                /* sgd */
     double beta1, beta2, epsilon; /* adam, adamw */
 };
 

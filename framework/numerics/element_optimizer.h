@@ -5,6 +5,7 @@
 #pragma once
 
 #include <math.h>
+#include <stdbool.h>
 
 #ifdef __CUDACC__
 #define ELEMENT_OPTIM __host__ __device__ static inline
@@ -19,6 +20,7 @@ struct optimizer_numbers {
     float decay;        /* times the parameter, added to the gradient */
     float keep;         /* of the parameter: 1, less where decay is decoupled from the gradient */
     float momentum;     /* SGD */
+    bool nesterov;
     float beta1, rest1; /* rest: 1 - beta */
     float beta2, rest2;
     float second; /* 1 / sqrt(1 - beta2^t): against the second moment's bias */
@@ -35,11 +37,12 @@ ELEMENT_OPTIM void sgd_element(struct optimizer_numbers n, float *p, float g)
     *p -= n.rate * (n.scale * g + n.decay * *p);
 }
 
-/* v = momentum v + g;  p -= rate v */
+/* v = momentum v + g;  p -= rate v, or as Nesterov rate (g + momentum v) */
 ELEMENT_OPTIM void momentum_element(struct optimizer_numbers n, float *p, float g, float *v)
 {
-    *v = n.momentum * *v + (n.scale * g + n.decay * *p);
-    *p -= n.rate * *v;
+    g = n.scale * g + n.decay * *p;
+    *v = n.momentum * *v + g;
+    *p -= n.rate * (n.nesterov ? g + n.momentum * *v : *v);
 }
 
 /* m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;  p = keep p - rate m / (sqrt(v) second + epsilon) */

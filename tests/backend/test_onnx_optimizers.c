@@ -3,7 +3,7 @@
  * ONNX's inputs are the rate R, the number of updates before T, and the parameters X, then their gradients, then each
  * state: V, which Adam's H follows. With g = G + norm_coefficient X and beta' = beta, 1 where T = 0:
  *
- *     Momentum  V' = alpha V + beta' g;  X' = X - R V'
+ *     Momentum  V' = alpha V + beta' g;  X' = X - R V', or as Nesterov X - R (g + alpha V')
  *     Adam      V' = alpha V + (1 - alpha) g;  H' = beta H + (1 - beta) g^2;  X' = X - R' V' / (sqrt(H') + epsilon),
  *               R' = R sqrt(1 - beta^T) / (1 - alpha^T), R where T = 0
  *
@@ -33,10 +33,10 @@ struct step {
 static const char *express_momentum(const struct onnx_test *test, struct step *step)
 {
     const bool damped = test->input[1].integers[0] > 0 && onnx_real(test, "beta", 1) != 1;
-    if (strcmp(onnx_text(test, "mode", ""), "standard") != 0) return "Nesterov's momentum";
     if (damped) return "a share of the gradient";
     step->optimizer = "sgd";
     step->settings.momentum = onnx_real(test, "alpha", 0);
+    step->settings.nesterov = strcmp(onnx_text(test, "mode", ""), "nesterov") == 0;
     step->settings.lr = (double)test->input[0].floats[0];
     return NULL;
 }

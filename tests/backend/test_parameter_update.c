@@ -28,7 +28,7 @@ static const struct {
     {"adam", {.lr = 0.01, .weight_decay = 0.1, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .clip = 1e9}},
     {"adamw", {.lr = 0.01, .weight_decay = 0.1, .beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-8, .clip = 1, .decays = 1}},
     {"sgd", {.lr = 0.1, .weight_decay = 0.01}, .part = 16384},
-    {"sgd", {.lr = 0.1, .momentum = 0.9}, .part = 2 * 16384},
+    {"sgd", {.lr = 0.1, .momentum = 0.9, .nesterov = true}, .part = 2 * 16384},
     {"adam", {.lr = 0.01, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8}, .part = 16384},
     {"adamw", {.lr = 0.01, .weight_decay = 0.1, .beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-8}, .part = 1 << 20},
 };

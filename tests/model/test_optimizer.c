@@ -20,6 +20,7 @@ static const struct {
     {"sgd", {.lr = 0.1, .weight_decay = 0.5}},
     {"sgd", {.lr = 0.01, .momentum = 0.9}},
     {"sgd", {.lr = 0.01, .momentum = 0.9, .weight_decay = 0.1}},
+    {"sgd", {.lr = 0.01, .momentum = 0.9, .nesterov = true, .weight_decay = 0.1}},
     {"adam", {.lr = 0.001, USUAL}},
     {"adam", {.lr = 0.1, .weight_decay = 0.3, USUAL}},
     {"adam", {.lr = 0.01, .weight_decay = 0.3, .beta1 = 0, .beta2 = 0.5, .epsilon = 0.1}},
@@ -37,8 +38,9 @@ struct path {
 static void sgd_by_hand(const struct optimizer_settings *s, struct path *a, double g, int t)
 {
     (void)t;
-    a->m = s->momentum * a->m + (g + s->weight_decay * a->p);
-    a->p -= s->lr * a->m;
+    g += s->weight_decay * a->p;
+    a->m = s->momentum * a->m + g;
+    a->p -= s->lr * (s->nesterov ? g + s->momentum * a->m : a->m);
 }
 
 /* The corrected moments have names of their own here, and no coefficient is folded into another. */

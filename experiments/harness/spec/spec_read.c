@@ -209,6 +209,13 @@ static void check_costs(struct yaml_reader *r, const struct yaml_tree *root, con
         yaml_read_error(r, costs, "costs", "file", "missing; expected a file written by rematch bench --costs");
 }
 
+static void check_momentum(struct yaml_reader *r, const struct yaml_tree *root, const struct spec *spec)
+{
+    const struct yaml_tree *nesterov = yaml_tree_get(yaml_tree_get(root, "optimizer"), "nesterov");
+    if (nesterov && spec->optimizer_settings.nesterov && !(spec->optimizer_settings.momentum > 0))
+        yaml_read_error(r, nesterov, "optimizer", "nesterov", "requires a momentum greater than 0");
+}
+
 /* A fused update moves parameters before the last gradient is known, and its gradients do not outlive it. */
 static void check_update(struct yaml_reader *r, const struct yaml_tree *root, const struct spec *spec)
 {
@@ -293,6 +300,7 @@ void spec_read(struct spec_reader *reader, const struct yaml_tree *root, struct 
     check_fault(r, root, spec);
     check_costs(r, root, spec);
     check_schedule(r, root);
+    check_momentum(r, root, spec);
     check_update(r, root, spec);
     check_evaluation(r, root, spec);
     check_backend(r, root, spec);
