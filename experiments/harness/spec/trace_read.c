@@ -155,9 +155,12 @@ static void check_writes(struct trace *s, int i)
     const struct operation *op = &s->op[i];
     for (int k = 0; k < op->writes; k++) {
         struct tensor *t = &s->tensor[op->write[k]];
-        if (t->constant) wrong(s, op, "is written; expected no write of a constant", t, NONE);
-        if (t->writer >= 0) wrong(s, op, "is written twice; expected a tensor a write, the first is", t, t->writer);
-        t->writer = i;
+        if (t->constant)
+            wrong(s, op, "is written; expected no write of a constant", t, NONE);
+        else if (t->writer >= 0)
+            wrong(s, op, "is written twice; expected a tensor a write, the first is", t, t->writer);
+        else
+            t->writer = i;
     }
 }
 
