@@ -323,6 +323,22 @@ static json_t *row_of(const json_t *rows, const char *policy)
     return NULL;
 }
 
+/* No policy is below the front in memory or time. */
+static void expect_none_ahead(const json_t *all)
+{
+    const json_t *front = json_object_get(all, "front"), *one;
+    size_t i;
+    json_array_foreach(json_object_get(all, "choices"), i, one)
+    {
+        const char *policy = json_string_value(json_object_get(one, "policy"));
+        size_t at = json_array_size(front);
+        while (at && number(json_array_get(front, at - 1), "peak_bytes") > number(one, "peak_bytes")) at--;
+        cr_assert(at > 0, "%s needs less than the front", policy);
+        cr_expect(number(json_array_get(front, at - 1), "time") <= number(one, "time"), "%s is ahead of the front",
+                  policy);
+    }
+}
+
 Test(graph_file, without_a_policy_the_json_has_every_policy_and_the_front)
 {
     static const char *const simple[] = {"store_all", "every", "sqrt", "optimal"};
@@ -336,18 +352,27 @@ Test(graph_file, without_a_policy_the_json_has_every_policy_and_the_front)
         cr_expect(number(before, "peak_bytes") < number(point, "peak_bytes"));
         cr_expect(number(before, "time") > number(point, "time"));
     }
+    expect_none_ahead(all);
     json_array_foreach(choices, i, one)
     {
-        const char *policy = json_string_value(json_object_get(one, "policy"));
-        const double peak = number(one, "peak_bytes"), time = number(one, "time");
-        cr_expect(number(one, "gap_percent") >= 0 && number(one, "slowdown") * 20 == time);
-        optimal += !strcmp(policy, "optimal");
-        size_t at = points;
-        while (at && number(json_array_get(front, at - 1), "peak_bytes") > peak) at--;
-        cr_assert(at > 0, "%s needs less than the front", policy);
-        cr_expect(number(json_array_get(front, at - 1), "time") <= time, "%s is ahead of the front", policy);
+        cr_expect(number(one, "gap_percent") >= 0 && number(one, "slowdown") * 20 == number(one, "time"));
+        optimal += !strcmp(json_string_value(json_object_get(one, "policy")), "optimal");
     }
     for (i = 0; i < sizeof simple / sizeof *simple; i++) cr_expect(row_of(choices, simple[i]), "%s", simple[i]);
     cr_expect(optimal == 12 && !row_of(choices, "segments"));
+    json_decref(all);
+}
+
+Test(graph_file, no_policy_is_ahead_of_the_front_behind_a_shortcut)
+{
+    json_t *all = json_of("  - {name: a, forward: 3, backward: 4, output: 1000, saved: 300, gradient: 1000}\n"
+                          "  - {name: b, forward: 5, backward: 4, output: 1000, saved: 300, gradient: 1000}\n"
+                          "  - {name: c, forward: 5, backward: 4, output: 1000, saved: 300, gradient: 1000}\n"
+                          "  - {inputs: [c, a], forward: 1, backward: 0, output: 1000, saved: 0, gradient: 1000, "
+                          "reads: nothing, passes_gradient: true, in_place: true}\n"
+                          "  - {forward: 1, backward: 1, output: 100, saved: 0, gradient: 100}\n",
+                          "", false);
+    cr_expect(row_of(json_object_get(all, "choices"), "dtr"));
+    expect_none_ahead(all);
     json_decref(all);
 }

@@ -4,7 +4,7 @@
 
 #include "base/units.h"
 #include "console/work_line.h"
-#include "search/optimum.h"
+#include "policies/rivals.h"
 #include "spec/graph_build.h"
 
 enum { FRONT_ROWS = 12, SEARCHED_NODES_MAX = 400 };
@@ -315,7 +315,10 @@ static enum status add_policy(struct plan_summary *s, const struct policy *polic
 /* The front of `optimal`, with points at equal distances as choices, its ends among them. */
 static enum status add_front(struct plan_summary *s, const struct policy *policy)
 {
-    struct optimum *optimum = optimum_solve(s->job->network, RNG_COUNTER);
+    const struct graph *graph = s->job->graph;
+    /* candidates are for stages of several nodes; on a chain they take longer than its front and add next to nothing */
+    const bool chain = stages_find(graph, s->region).count == graph->nodes;
+    struct optimum *optimum = (chain ? optimum_solve : rivals_front)(s->job->network, RNG_COUNTER);
     const struct front *front = &optimum->front;
     const int rows = front->count < FRONT_ROWS ? front->count : FRONT_ROWS;
     json_t *points = json_array();
