@@ -464,15 +464,15 @@ Test(compare, a_file_with_altered_tables_is_refused)
 
     H5Fclose(edit("uncommitted.h5"));
     alter_element(other, "/steps/committed", 1, -1);
-    refuse(other, ST_SPEC, "row 1 of /steps is counted, but not committed");
+    refuse(other, ST_FAILED, "row 1 of /steps is counted, but not committed");
 
     H5Fclose(edit("order.h5"));
     alter_element(other, "/steps/step", 1, 7);
-    refuse(other, ST_SPEC, "step 2 comes after step 8");
+    refuse(other, ST_FAILED, "step 2 comes after step 8");
 
     H5Fclose(edit("lie.h5"));
     alter_element(other, "/steps/loss", 1, 1);
-    refuse(other, ST_SPEC, "loss and loss_bits disagree");
+    refuse(other, ST_FAILED, "loss and loss_bits disagree");
 
     file = edit("sparse.h5");
     replace(file, "/steps/loss", H5T_IEEE_F32LE, STEPS);
@@ -492,6 +492,6 @@ Test(compare, an_altered_digest_is_refused)
         copy_of_one("altered.h5", 0);
         alter_element(other, pairs[i / 2][i % 2], (2 * row + row - 1) * 2, 1); /* of the last tensor at step 2 */
         snprintf(why, sizeof why, "step 2: %s and %s disagree", pairs[i / 2][1] + strlen("/steps/"), pairs[i / 2][0]);
-        refuse(other, ST_SPEC, why);
+        refuse(other, ST_FAILED, why);
     }
 }

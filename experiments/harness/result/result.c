@@ -92,13 +92,13 @@ static enum status check_steps(const struct result *r)
 {
     for (size_t i = 0; i < r->steps; i++) {
         if (!r->committed[i])
-            return fail(ST_SPEC, "%s: row %zu of /steps is counted, but not committed", r->h5.path, i);
+            return fail(ST_FAILED, "%s: row %zu of /steps is counted, but not committed", r->h5.path, i);
         uint32_t bits;
         memcpy(&bits, &r->loss[i], sizeof bits);
         if (bits != r->loss_bits[i])
-            return fail(ST_SPEC, "%s: step %u: loss and loss_bits disagree", r->h5.path, r->step[i]);
+            return fail(ST_FAILED, "%s: step %u: loss and loss_bits disagree", r->h5.path, r->step[i]);
         if (i && r->step[i] <= r->step[i - 1])
-            return fail(ST_SPEC, "%s: step %u comes after step %u", r->h5.path, r->step[i], r->step[i - 1]);
+            return fail(ST_FAILED, "%s: step %u comes after step %u", r->h5.path, r->step[i], r->step[i - 1]);
     }
     return ST_OK;
 }
@@ -111,7 +111,7 @@ static enum status check_digests(struct result *r, enum digests which)
     const size_t tensors = result_tensors(r, which)->count;
     struct digest *found, *of_step;
     if (!h5_exists(&r->h5, path)) return h5_status(&r->h5);
-    if (tensors == 0) return fail(ST_SPEC, "%s: has %s, but no tensors for them", r->h5.path, path);
+    if (tensors == 0) return fail(ST_FAILED, "%s: has %s, but no tensors for them", r->h5.path, path);
     const uint64_t fit = BYTES / (tensors * sizeof *found), block = fit < 1 ? 1 : fit < BLOCK ? fit : BLOCK;
     h5_expect_rows(&r->h5, path, NUMBER_U64, 2 * tensors, r->digest_rows);
     TRY(h5_status(&r->h5));
@@ -127,7 +127,7 @@ static enum status check_digests(struct result *r, enum digests which)
             if (row == r->steps || r->step[row] != steps[i]) continue;
             const struct digest *own = found + i * tensors;
             if (!digest_equal(digest_bytes(own, tensors * sizeof *own), of_step[row++]))
-                return fail(ST_SPEC, "%s: step %u: %s and %s disagree", r->h5.path, steps[i], of_steps[which].column,
+                return fail(ST_FAILED, "%s: step %u: %s and %s disagree", r->h5.path, steps[i], of_steps[which].column,
                             path);
         }
     }
@@ -193,7 +193,7 @@ static enum status read_all(struct result *r, const char *path)
     TRY(check_schema(r));
     read_root(r);
     TRY(read_tensors(r, "/plan/parameters", &r->parameters));
-    if (r->parameters.count == 0) return fail(ST_SPEC, "%s: has no parameters", r->h5.path);
+    if (r->parameters.count == 0) return fail(ST_FAILED, "%s: has no parameters", r->h5.path);
     TRY(read_tensors(r, "/plan/running_states", &r->running));
     return read_steps(r);
 }
