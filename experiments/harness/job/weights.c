@@ -283,9 +283,9 @@ static enum status check_values(const struct weights *w, const struct parameter 
     const bool variance = !strcmp(p->definition.name, "running_var");
     for (int64_t i = 0; i < count; i++)
         if (!isfinite(value[i]) || (variance && value[i] < 0))
-            return fail(ST_FAILED, "%s: element %lld of %.*s is %g, expected a finite number%s", w->file->path,
-                        (long long)(first + i), text_shown(t->name, NAME_SHOWN), t->name, (double)value[i],
-                        variance ? ", not below 0" : "");
+            return fail(ST_FAILED, "model.init.file: %s: element %lld of %.*s is %g, expected a finite number%s",
+                        w->file->path, (long long)(first + i), text_shown(t->name, NAME_SHOWN), t->name,
+                        (double)value[i], variance ? ", not below 0" : "");
     return ST_OK;
 }
 
