@@ -17,10 +17,10 @@ static enum status check_name(const char *name)
                 text_shown(name, NAME_LENGTH), name, NAME_LENGTH);
 }
 
-#define NAME(preset)                                                                                                   \
+#define NAME(preset, of)                                                                                               \
     {                                                                                                                  \
-        "name", SETTING_TEXT, offsetof(struct item, name), 0, 0, preset, NULL,                                         \
-            "its name in plans, policies and messages", check_name                                                     \
+        "name", SETTING_TEXT, offsetof(struct item, name), 0, 0, preset, NULL, of " in plans, policies and messages",  \
+            check_name                                                                                                 \
     }
 #define FROM(doc)                                                                                                      \
     {                                                                                                                  \
@@ -31,15 +31,19 @@ static enum status check_name(const char *name)
         "slices", SETTING_INT, offsetof(struct item, slices), 1, 1, "0", NULL,                                         \
             "1: it computes the whole batch at once, whatever the spec's slices", NULL                                 \
     }
-static const struct setting named[] = {NAME(NULL), {.key = NULL}};
-static const struct setting of_layers[] = {
-    NAME(""), FROM("an earlier name, whose output it reads instead of the one before it"), SLICES, {.key = NULL}};
-static const struct setting of_sums[] = {NAME(""), SLICES, {.key = NULL}};
+static const struct setting named[] = {NAME(NULL, "its name"), {.key = NULL}};
+static const struct setting of_layers[] = {NAME("", "its name"),
+                                           FROM("an earlier name, whose output it reads instead of the one before it"),
+                                           SLICES,
+                                           {.key = NULL}};
+static const struct setting of_sums[] = {NAME("", "its name"), SLICES, {.key = NULL}};
 static const struct setting of_joins[] = {
-    NAME(""), FROM("an earlier name, whose output the shortcut reads instead of the one before"), {.key = NULL}};
+    NAME("", "the name of the group of its nodes"),
+    FROM("an earlier name, whose output the shortcut reads instead of the one before"),
+    {.key = NULL}};
 static const struct setting repeated[] = {
     {"times", SETTING_INT, offsetof(struct item, times), 1, TIMES_MAX, NULL, NULL, "repetitions, each a group NAME[i]"},
-    NAME(NULL),
+    NAME(NULL, "its name"),
     {.key = NULL}};
 
 static const struct form_list body[] = {{"layers", "in their order", true}, {.key = NULL}};
