@@ -223,8 +223,11 @@ static enum status save_state(struct training *t)
     if (written) t->report.state = t->report.steps;
     if (!written && !t->failing) {
         progress_end(&t->progress);
-        fprintf(stderr, "warning: %s; training is not affected, the last state is that after %lld steps\n",
-                status_message(), (long long)t->report.state);
+        fprintf(stderr, "warning: %s; training is not affected, ", status_message());
+        if (t->report.state)
+            fprintf(stderr, "the last state is that after %lld steps\n", (long long)t->report.state);
+        else
+            fprintf(stderr, "there is no state yet\n");
     }
     t->failing = !written;
     summary->states_ns += clock_now_ns() - start;
