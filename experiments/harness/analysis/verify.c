@@ -323,7 +323,8 @@ int verify_file(const char *path, const struct verify_request *request, json_t *
     if (status == ST_OK) status = judge(&v, &again, figures ? NULL : out);
     int code = (int)report_error(status);
     if (status == ST_OK) code = verdict(&v);
-    if (status == ST_SPEC && request->elsewhere) code = ST_DIFFERS; /* a bundle's own file: not a wrong argument */
+    /* a bundle's own file is neither a wrong argument nor damaged on its way */
+    if (request->elsewhere && (!v.result || status == ST_SPEC)) code = ST_DIFFERS;
     if (figures) *figures = status == ST_OK ? verify_figures(&v, code) : NULL;
     if (again.descriptor >= 0) close(again.descriptor);
     json_decref(v.comparison.figures);
