@@ -1,17 +1,20 @@
 #include "search/optimum.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "base/work.h"
 
 /* Up to ALTERNATIVES_FEW every visit is solved at once. Up to ALTERNATIVES_MANY some visits are solved first, whose
- * front is a ceiling, and then every visit, for up to STEPS_MAX comparisons. Beyond, the front of some visits is what
- * there is: their passes end before one of some CUTS stages, or NEAR to where they begin, and a front has up to POINTS
- * points. */
+ * front is a ceiling, and then every visit, for up to STEPS_MAX comparisons; of a whole front, which the ceiling bounds
+ * less, up to ALTERNATIVES_WHOLE. Beyond, the front of some visits is what there is: their passes end before one of
+ * some CUTS stages, or NEAR to where they begin, and a front has up to POINTS points. */
 enum {
     ALTERNATIVES_FEW = 60000,
+    ALTERNATIVES_WHOLE = 3000000,
     ALTERNATIVES_MANY = 20000000,
     CUTS = 64,
     CUT_STAGES = 6,
@@ -19,6 +22,10 @@ enum {
     DISTINCT_SHARE = 20
 };
 static const int64_t STEPS_MAX = 1000000000;
+
+/* What the whole front of ALTERNATIVES_WHOLE takes exactly. On random chains of 100 to 300 stages time grows with the
+ * power TIME_GROWTH of the alternatives, memory in proportion to them. */
+static const double WHOLE_NS = 14e9, WHOLE_BYTES = 400e6, TIME_GROWTH = 1.25;
 
 static void look_build(struct option_search *search, const struct visit_option *option, bool *stop)
 {
@@ -180,6 +187,7 @@ struct optimum *optimum_prepare(const struct network *network, enum rng_mode rng
     set_distinct(o);
     o->alternatives = count_alternatives(o);
     o->few = ALTERNATIVES_FEW;
+    o->whole = ALTERNATIVES_WHOLE;
     o->many = ALTERNATIVES_MANY;
     NEW(o->region, o->reads, count * (TAILS_MAX + 1));
     NEW(o->region, o->reader, count);
@@ -272,7 +280,7 @@ void optimum_between(struct optimum *o, size_t low, size_t most)
         few = solve_few(o);
         ceiling = ceiling_of(o, o->solved);
     }
-    o->exact = o->alternatives <= o->many &&
+    o->exact = o->alternatives <= (most == SIZE_MAX ? o->whole : o->many) &&
                solve(o, NULL, (struct envelope){.most = most, .ceiling = &ceiling, .steps = STEPS_MAX});
     if (o->exact)
         solution_destroy(few);
@@ -283,12 +291,14 @@ void optimum_between(struct optimum *o, size_t low, size_t most)
 
 const char *optimum_approximation(const struct optimum *o, struct region *region)
 {
+    const double share = o->alternatives / ALTERNATIVES_WHOLE;
     if (o->exact) return NULL;
     return region_text(
         region,
-        "an approximation, as exactly there are %.2g alternatives to compare: checkpoints lie before one "
-        "of %d stages or up to %d stages on, and fronts have up to %d points",
-        o->alternatives, stages_a_cut(o), NEAR, POINTS);
+        "an approximation, as the whole front would take about %s and %s exactly: checkpoints lie before "
+        "one of %d stages or up to %d stages on, and fronts have up to %d points",
+        DURATION_TEXT(WHOLE_NS * pow(share, TIME_GROWTH)), BYTES_TEXT(WHOLE_BYTES * share), stages_a_cut(o), NEAR,
+        POINTS);
 }
 
 void optimum_within(struct optimum *o, size_t most) { optimum_between(o, 0, most); }

@@ -19,7 +19,8 @@ struct optimum {
     size_t low, most;               /* bytes: the front's range, of which points are exact; 0: nothing was solved yet */
     bool exact;          /* else the front is an upper bound: the problem is too large (optimum_approximation()) */
     double alternatives; /* that an exact solution compares, each with fronts of up to thousands of points */
-    double few, many;    /* alternatives: up to few are compared at once, above many not exactly; preset */
+    /* alternatives: up to few are compared at once, above many, or whole for a whole front, not exactly; preset */
+    double few, many, whole;
     struct stages stages;
     bool distinct;                      /* no stretches are equal */
     int *shift;                         /* by first and last stage: distance in stages to the first equal stretch */

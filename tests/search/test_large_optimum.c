@@ -85,7 +85,7 @@ Test(large_optimum, is_the_same_below_a_ceiling, .timeout = 600)
         any_chain_open(&any, &source, c % 3, 6 + c / 3);
         struct optimum *plain = optimum_prepare(any.network, RNG_COUNTER),
                        *below = optimum_prepare(any.network, RNG_COUNTER);
-        plain->few = plain->many = below->many = INFINITY;
+        plain->few = plain->many = below->many = plain->whole = below->whole = INFINITY;
         below->few = 0;
         optimum_within(plain, SIZE_MAX);
         optimum_within(below, SIZE_MAX);
@@ -115,7 +115,7 @@ Test(large_optimum, approximations_are_schedules_and_not_ahead, .timeout = 600)
         struct any_chain any;
         any_chain_open(&any, &source, c % 3, 4 + c / 2); /* a random network has up to twice the nodes */
         struct optimum *o = optimum_prepare(any.network, RNG_COUNTER), *exact = optimum_solve(any.network, RNG_COUNTER);
-        o->many = 0;
+        o->whole = 0;
         optimum_within(o, SIZE_MAX);
         cr_assert(!o->exact && exact->exact && optimum_approximation(o, o->region));
         cr_assert(!optimum_approximation(exact, o->region));
