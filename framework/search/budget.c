@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "plan/placement.h"
+#include "search/bounds.h"
 #include "search/schedule_search.h"
 
 enum { REFINED_MAX = 16, LEAST_POINTS = 8, FIRST_SHARE = 64, NEAR_SHARE = 32, LOWERED = 3, LOWERED_SHARE = 100 };
@@ -204,7 +205,8 @@ void budget_extend(struct optimum *optimum, double time, const struct plan_optio
     const struct front *front = &optimum->front;
     if (optimum->most == SIZE_MAX) return;
     const size_t all = budget_baseline(optimum->target, options);
-    for (size_t bytes = all / FIRST_SHARE + 1; optimum->most < SIZE_MAX; bytes *= 2) {
+    const size_t bound = bounds_find(optimum->network, 1).memory, share = all / FIRST_SHARE + 1;
+    for (size_t bytes = share > bound ? share : bound; optimum->most < SIZE_MAX; bytes += bytes / 4) {
         if (front->count >= LEAST_POINTS && front->point[front->count - 1].time <= time) break;
         extend(optimum, bytes > all ? SIZE_MAX : bytes);
     }
