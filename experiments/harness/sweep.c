@@ -101,11 +101,9 @@ static void note_planning(struct sweep *s, int number)
 
 static void add_plan(json_t *row, const struct plan *plan)
 {
-    PUT(row, "static_bytes", plan_static(plan));
-    PUT(row, "live_peak_bytes", plan->live_peak);
-    PUT(row, "arena_bytes", plan->arena_bytes);
-    PUT(row, "slowdown", plan->slowdown);
-    PUT(row, "planned_ratio", plan->slowdown);
+    PUT_ALL(row, KEY("static_bytes", plan_static(plan)), KEY("live_peak_bytes", plan->live_peak),
+            KEY("arena_bytes", plan->arena_bytes), KEY("slowdown", plan->slowdown),
+            KEY("planned_ratio", plan->slowdown));
 }
 
 /* ---- comparing ---- */
@@ -120,13 +118,10 @@ static enum status code_of(const struct comparison *c)
 
 static void add_runs(json_t *row, const struct run_report *baseline, const struct run_report *variant)
 {
-    PUT(row, "baseline", baseline->path);
-    PUT(row, "variant", variant->path);
+    PUT_ALL(row, KEY("baseline", baseline->path), KEY("variant", variant->path));
     if (!variant->steps) return;
-    PUT(row, "step_ns", variant->step_ns);
-    PUT(row, "first_loss", variant->loss[0]);
-    PUT(row, "last_loss", variant->last_loss);
-    PUT(row, "accuracy", variant->accuracy);
+    PUT_ALL(row, KEY("step_ns", variant->step_ns), KEY("first_loss", variant->loss[0]),
+            KEY("last_loss", variant->last_loss), KEY("accuracy", variant->accuracy));
 }
 
 /* With where the bits differ first, or why equal ones prove nothing. */
@@ -134,23 +129,19 @@ static void add_comparison(json_t *row, const struct comparison *c, struct regio
 {
     const char *names = "", *remark = !c->differs && *c->fault ? "FAULT NOT CAUGHT" : "";
     if (c->steps) {
-        PUT(row, "peak_ratio", c->peak_ratio);
-        PUT(row, "live_ratio", c->live_ratio);
-        PUT(row, "time_ratio", c->time_ratio);
-        PUT(row, "best_case_ratio", c->best_case_ratio);
-        PUT_FLAG(row, "side_by_side", c->side_by_side);
+        PUT_ALL(row, KEY("peak_ratio", c->peak_ratio), KEY("live_ratio", c->live_ratio),
+                KEY("time_ratio", c->time_ratio), KEY("best_case_ratio", c->best_case_ratio),
+                KEY("side_by_side", json_boolean(c->side_by_side)));
     }
     if (c->differs) {
-        PUT(row, "first_difference_step", c->first_step);
-        PUT(row, "first_difference", c->first_tensor);
+        PUT_ALL(row, KEY("first_difference_step", c->first_step), KEY("first_difference", c->first_tensor));
         remark = region_text(region, "at step %lld, %s", (long long)c->first_step, c->first_tensor);
     }
     EACH (!c->differs ? json_object_get(c->figures, "reasons") : NULL, i, reason) {
         remark = region_text(region, "%s%s%s", remark, *remark ? "; " : "no proof: ", figure_string(reason, "text"));
         names = region_text(region, "%s%s%s", names, *names ? " " : "", figure_string(reason, "name"));
     }
-    PUT(row, "no_proof", names);
-    PUT(row, "remark", remark);
+    PUT_ALL(row, KEY("no_proof", names), KEY("remark", remark));
 }
 
 /* The expectations at this point that are not met. */
@@ -167,8 +158,7 @@ static void judge(struct sweep *s, int number, const struct experiment *e)
         judged |= judgement != NOT_JUDGED;
         if (judgement == UNMET) unmet = region_text(s->region, "%s%s%s", unmet, *unmet ? "; " : "", text);
     }
-    PUT_FLAG(p->row, "judged", judged);
-    PUT(p->row, "unmet", unmet);
+    PUT_ALL(p->row, KEY("judged", json_boolean(judged)), KEY("unmet", unmet));
     if (*unmet) p->code = ST_DIFFERS;
 }
 

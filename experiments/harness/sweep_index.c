@@ -23,10 +23,8 @@ static void complete_row(const struct sweep *s, int number)
     const struct point *p = &s->point[number];
     PUT(p->row, "point", number + 1);
     for (int a = 0; a < s->spec->axes; a++) PUT(p->row, s->spec->axis[a].key, p->value[a]);
-    PUT(p->row, "outcome", p->outcome);
-    PUT(p->row, "bits", p->outcome);
-    PUT(p->row, "exit_code", p->code);
-    PUT(p->row, "reason", p->reason);
+    PUT_ALL(p->row, KEY("outcome", p->outcome), KEY("bits", p->outcome), KEY("exit_code", p->code),
+            KEY("reason", p->reason));
 }
 
 /* Another process's row of a point, if it has one. */
@@ -63,9 +61,7 @@ static void write_csv(const void *of, FILE *out)
 static void write_json(const void *of, FILE *out)
 {
     const struct sweep *s = of;
-    json_t *all = json_object();
-    PUT(all, "experiment", s->spec->name);
-    PUT(all, "sweep", s->key);
+    json_t *all = FIGURES(KEY("experiment", s->spec->name), KEY("sweep", s->key));
     json_object_set(all, "points", s->rows);
     figures_write(all, out);
 }

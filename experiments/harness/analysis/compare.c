@@ -257,16 +257,11 @@ static enum status check_apart(const char *a, const char *b)
 
 static json_t *side_figures(const struct result *r)
 {
-    json_t *all = json_object();
-    PUT(all, "path", figure_plain(r->h5.path));
-    PUT(all, "policy", r->policy);
-    PUT(all, "steps", r->steps);
-    PUT(all, "peak_bytes", r->peak_bytes);
-    PUT(all, "live_peak_bytes", r->live_peak);
+    json_t *all = FIGURES(KEY("path", figure_plain(r->h5.path)), KEY("policy", r->policy), KEY("steps", r->steps),
+                          KEY("peak_bytes", r->peak_bytes), KEY("live_peak_bytes", r->live_peak));
     PUT(all, "high_water_bytes", r->high_water);     /* 0: the run has not ended */
     PUT(all, "step_median_ns", r->timing.median_ns); /* of the steps after the first; 0: there are none */
-    PUT(all, "step_least_ns", r->timing.least_ns);
-    PUT(all, "step_most_ns", r->timing.most_ns);
+    PUT_ALL(all, KEY("step_least_ns", r->timing.least_ns), KEY("step_most_ns", r->timing.most_ns));
     PUT(all, "step_best_case_ns", (double)r->best_case_ns); /* timing_best_case(); 0: not known */
     return all;
 }
@@ -291,10 +286,8 @@ static void add_counts(const struct comparison *c)
         for (char *blank = key; (blank = strchr(blank, ' '));) *blank = '_';
         PUT(all, key, c->present[k] ? json_integer(c->same[k]) : json_null());
     }
-    PUT(all, "evaluations", c->evaluations);
-    PUT(all, "evaluations_equal", c->same_evaluations);
-    PUT(all, "tensors", c->tensors);
-    PUT(all, "tensors_equal", c->same_tensors);
+    PUT_ALL(all, KEY("evaluations", c->evaluations), KEY("evaluations_equal", c->same_evaluations),
+            KEY("tensors", c->tensors), KEY("tensors_equal", c->same_tensors));
 }
 
 static enum status compare_results(struct pair *p)
@@ -315,8 +308,7 @@ static enum status compare_results(struct pair *p)
     c->time_ratio = ratio(p->b->timing.median_ns, p->a->timing.median_ns);
     c->best_case_ratio = ratio((double)p->b->best_case_ns, (double)p->a->best_case_ns);
     add_counts(c);
-    PUT(c->figures, "a", side_figures(p->a));
-    PUT(c->figures, "b", side_figures(p->b));
+    PUT_ALL(c->figures, KEY("a", side_figures(p->a)), KEY("b", side_figures(p->b)));
     c->side_by_side = *p->a->invocation && strcmp(p->a->invocation, p->b->invocation) == 0;
     TRY(h5_status(&p->a->h5));
     return h5_status(&p->b->h5);

@@ -1,12 +1,11 @@
 /* Figures of an analysis as one tree of JSON: it is built once, written as JSON, and shown as text by
  * report/figures_text.h.
  *
- *     json_t *row = json_object();
- *     PUT(row, "policy", policy->name);            // a text; NULL: null
- *     PUT(row, "peak_bytes", plan_peak(plan));     // a whole number
- *     PUT(row, "slowdown", plan->slowdown);        // a real number; not finite: null
- *     PUT(row, "tensors", tensors);                // another tree, which it takes
- *     PUT_FLAG(row, "fits", needed <= left);       // true or false
+ *     json_t *row = FIGURES(KEY("policy", policy->name),        // a text; NULL: null
+ *                           KEY("slowdown", plan->slowdown));   // a real number; not finite: null
+ *     PUT(row, "peak_bytes", plan_peak(plan));                  // a whole number
+ *     PUT(row, "tensors", tensors);                             // another tree, which it takes
+ *     PUT_FLAG(row, "fits", needed <= left);                    // true or false
  */
 #pragma once
 
@@ -30,6 +29,12 @@
 
 #define PUT(object, key, value)     json_object_set_new((object), (key), FIGURE(value))
 #define PUT_FLAG(object, key, flag) json_object_set_new((object), (key), json_boolean(flag))
+
+/* A new object of keys, each as KEY("name", value); the same added to an object, which is returned. */
+#define FIGURES(...)         figures_add(json_object(), __VA_ARGS__, (const char *)NULL)
+#define PUT_ALL(object, ...) figures_add((object), __VA_ARGS__, (const char *)NULL)
+#define KEY(key, value)      (key), FIGURE(value)
+json_t *figures_add(json_t *object, const char *key, ...) __attribute__((sentinel));
 
 json_t *figure_integer(int64_t value);
 json_t *figure_unsigned(uint64_t value); /* null above INT64_MAX */

@@ -280,14 +280,11 @@ static json_t *stop_figure(const struct batch_row *row, uint64_t memory)
 static json_t *row_figures(const struct batch_row *row, uint64_t memory)
 {
     json_t *one = row->fits ? trial_figures(&row->at) : json_object();
-    PUT(one, "policy", row->policy->name);
-    PUT_FLAG(one, "own", row->own);
-    PUT(one, "largest_batch", row->fits);
-    PUT(one, "fails_batch", row->fails ? json_integer(row->fails) : json_null());
-    PUT(one, "fails_peak_bytes", row->next ? figure_unsigned(row->next) : json_null());
-    PUT(one, "fails_because", row->why);
-    PUT(one, "odd_batch", row->odd ? json_integer(row->odd) : json_null());
-    PUT(one, "stopped_by", stop_figure(row, memory));
+    PUT_ALL(one, KEY("policy", row->policy->name), KEY("own", json_boolean(row->own)), KEY("largest_batch", row->fits),
+            KEY("fails_batch", row->fails ? json_integer(row->fails) : json_null()),
+            KEY("fails_peak_bytes", row->next ? figure_unsigned(row->next) : json_null()),
+            KEY("fails_because", row->why), KEY("odd_batch", row->odd ? json_integer(row->odd) : json_null()),
+            KEY("stopped_by", stop_figure(row, memory)));
     return one;
 }
 

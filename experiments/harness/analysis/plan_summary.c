@@ -26,39 +26,26 @@ static void add_plan(const struct plan *plan, json_t *all)
         if (slicing.slices > 1 && slicing_whole(&slicing, i))
             json_array_append_new(whole, json_string(network->graph->node[i].name));
     }
-    PUT(all, "slices", slicing.slices);
-    PUT(all, "whole_layers", whole);
-    PUT(all, "static_bytes", plan_static(plan));
-    PUT(all, "live_peak_bytes", plan->live_peak);
-    PUT(all, "arena_bytes", plan->arena_bytes);
-    PUT(all, "arena_bound_bytes", plan->arena_bound);
-    PUT(all, "peak_bytes", plan_peak(plan));
-    PUT(all, "library_packing_bytes", network->backend ? network->backend->packing : 0);
-    PUT(all, "static", figures_named(static_names, plan->static_bytes, STATICS));
-    PUT(all, "live_peak", figures_named(category_names, plan->peak_by_category, CATEGORIES));
-    PUT(all, "recomputations", plan->recomputations);
-    PUT(all, "time", plan->time);
-    PUT(all, "slowdown", plan->slowdown);
-    PUT(all, "nodes", network->graph->nodes);
-    PUT(all, "schedule", plan->schedule);
-    PUT(all, "relu_bits", bits);
-    PUT(all, "relus_after_pools", after);
-    PUT(all, "hash", DIGEST_TEXT(plan->hash));
+    PUT_ALL(all, KEY("slices", slicing.slices), KEY("whole_layers", whole), KEY("static_bytes", plan_static(plan)),
+            KEY("live_peak_bytes", plan->live_peak), KEY("arena_bytes", plan->arena_bytes),
+            KEY("arena_bound_bytes", plan->arena_bound), KEY("peak_bytes", plan_peak(plan)),
+            KEY("library_packing_bytes", network->backend ? network->backend->packing : 0),
+            KEY("static", figures_named(static_names, plan->static_bytes, STATICS)),
+            KEY("live_peak", figures_named(category_names, plan->peak_by_category, CATEGORIES)),
+            KEY("recomputations", plan->recomputations), KEY("time", plan->time), KEY("slowdown", plan->slowdown),
+            KEY("nodes", network->graph->nodes), KEY("schedule", plan->schedule), KEY("relu_bits", bits),
+            KEY("relus_after_pools", after), KEY("hash", DIGEST_TEXT(plan->hash)));
 }
 
 static json_t *bound_figures(const struct bounds *bounds, const struct plan *plan)
 {
-    json_t *all = json_object();
-    PUT(all, "live_bytes", bounds->budget);
-    PUT(all, "memory_floor_bytes", bounds->memory);
-    PUT(all, "memory_floor_node", plan->network->graph->node[bounds->memory_node].name);
-    PUT(all, "knapsack_slowdown", bounds_slowdown(bounds, bounds->knapsack));
-    PUT(all, "binomial_slowdown", bounds_slowdown(bounds, bounds->binomial));
-    PUT(all, "closure_slowdown", bounds_slowdown(bounds, bounds->closure));
-    PUT(all, "best_slowdown", bounds_slowdown(bounds, bounds->best));
-    PUT_FLAG(all, "of_slice", bounds->of_slice);
-    PUT(all, "gap_percent", bounds_gap(bounds, plan->time));
-    return all;
+    return FIGURES(KEY("live_bytes", bounds->budget), KEY("memory_floor_bytes", bounds->memory),
+                   KEY("memory_floor_node", plan->network->graph->node[bounds->memory_node].name),
+                   KEY("knapsack_slowdown", bounds_slowdown(bounds, bounds->knapsack)),
+                   KEY("binomial_slowdown", bounds_slowdown(bounds, bounds->binomial)),
+                   KEY("closure_slowdown", bounds_slowdown(bounds, bounds->closure)),
+                   KEY("best_slowdown", bounds_slowdown(bounds, bounds->best)),
+                   KEY("of_slice", json_boolean(bounds->of_slice)), KEY("gap_percent", bounds_gap(bounds, plan->time)));
 }
 
 static json_t *peak_figures(const struct plan *plan)
@@ -70,15 +57,11 @@ static json_t *peak_figures(const struct plan *plan)
     const int count = plan_peak_buffers(plan, region, &buffer);
     for (int i = 0; i < count; i++) {
         const struct buffer *b = &plan->lowered.buffer[buffer[i]];
-        json_t *one = json_object();
-        PUT(one, "name", plan_buffer_text(plan, buffer[i], text));
-        PUT(one, "category", category_names[b->category]);
-        PUT(one, "bytes", b->bytes);
-        json_array_append_new(tensors, one);
+        json_array_append_new(tensors, FIGURES(KEY("name", plan_buffer_text(plan, buffer[i], text)),
+                                               KEY("category", category_names[b->category]), KEY("bytes", b->bytes)));
     }
-    PUT(peak, "op", plan_op_text(plan, plan->peak_op, text));
-    PUT(peak, "number", plan->peak_op);
-    PUT(peak, "tensors", tensors);
+    PUT_ALL(peak, KEY("op", plan_op_text(plan, plan->peak_op, text)), KEY("number", plan->peak_op),
+            KEY("tensors", tensors));
     return peak;
 }
 
@@ -87,13 +70,10 @@ json_t *figures_of_ops(const struct plan *plan)
     json_t *ops = json_array();
     for (int i = 0; i < plan->lowered.ops; i++) {
         char text[128];
-        json_t *one = json_object();
-        PUT(one, "number", i);
-        PUT(one, "op", plan_op_text(plan, i, text));
-        PUT(one, "live_bytes", plan->live[i]);
-        PUT_FLAG(one, "saves", plan->lowered.op[i].save);
-        PUT_FLAG(one, "sets_peak", i == plan->peak_op);
-        json_array_append_new(ops, one);
+        json_array_append_new(ops, FIGURES(KEY("number", i), KEY("op", plan_op_text(plan, i, text)),
+                                           KEY("live_bytes", plan->live[i]),
+                                           KEY("saves", json_boolean(plan->lowered.op[i].save)),
+                                           KEY("sets_peak", json_boolean(i == plan->peak_op))));
     }
     return ops;
 }
@@ -182,25 +162,16 @@ static json_t *stage_figures(const struct plan_summary *s, struct node_range ran
     const struct value *output = &graph->value[graph->node[range.to - 1].output];
     struct stage_counts stage = {.nodes = range.to - range.from};
     char shape[96];
-    json_t *one = json_object();
     for (int i = range.from; i < range.to; i++) count_node(&stage, s->job->plan, i, &forwards[i]);
-    PUT(one, "stage",
-        region_text(s->region, "%s%s%s%s%s", group ? group : "", group ? ": " : "", within(group, first),
-                    stage.nodes > 1 ? " .. " : "", stage.nodes > 1 ? within(group, last) : ""));
-    PUT(one, "first", first);
-    PUT(one, "last", last);
-    PUT(one, "group", group);
-    PUT(one, "shape", shape_print(&output->shape, shape));
-    PUT(one, "output_bytes", network_round(network, output->bytes));
-    PUT(one, "gradient_bytes", output->gradient_bytes);
-    PUT(one, "saved_bytes", stage.saved_bytes);
-    PUT(one, "scratch_bytes", stage.scratch_bytes);
-    PUT(one, "forward_flops", stage.forward_flops);
-    PUT(one, "backward_flops", stage.backward_flops);
-    PUT(one, "nodes", stage.nodes);
-    PUT(one, "recomputations", stage.recomputations);
-    PUT(one, "action", action_text(&stage, s->region));
-    return one;
+    return FIGURES(
+        KEY("stage", region_text(s->region, "%s%s%s%s%s", group ? group : "", group ? ": " : "", within(group, first),
+                                 stage.nodes > 1 ? " .. " : "", stage.nodes > 1 ? within(group, last) : "")),
+        KEY("first", first), KEY("last", last), KEY("group", group), KEY("shape", shape_print(&output->shape, shape)),
+        KEY("output_bytes", network_round(network, output->bytes)), KEY("gradient_bytes", output->gradient_bytes),
+        KEY("saved_bytes", stage.saved_bytes), KEY("scratch_bytes", stage.scratch_bytes),
+        KEY("forward_flops", stage.forward_flops), KEY("backward_flops", stage.backward_flops),
+        KEY("nodes", stage.nodes), KEY("recomputations", stage.recomputations),
+        KEY("action", action_text(&stage, s->region)));
 }
 
 static void add_stages(struct plan_summary *s)
@@ -209,8 +180,7 @@ static void add_stages(struct plan_summary *s)
     const struct node_forwards *forwards = count_forwards(s->job->plan, s->region);
     json_t *rows = json_array();
     for (int i = 0; i < stages.count; i++) json_array_append_new(rows, stage_figures(s, stages.range[i], forwards));
-    PUT(s->figures, "stages", stages.count);
-    PUT(s->figures, "table", rows);
+    PUT_ALL(s->figures, KEY("stages", stages.count), KEY("table", rows));
 }
 
 /* ---- the whole ---- */
@@ -282,13 +252,10 @@ static void add_choice(struct plan_summary *s, const struct policy *policy, cons
     const struct bounds bounds = bounds_find(s->job->network, plan->live_peak);
     json_t *one = json_object();
     json_array_append_new(json_object_get(s->figures, "choices"), one);
-    PUT(one, "policy", policy->name);
-    PUT(one, "live_peak_bytes", plan->live_peak);
-    PUT(one, "peak_bytes", plan->peak);
-    PUT(one, "time", plan->time);
-    PUT(one, "slowdown", bounds_slowdown(&bounds, plan->time));
-    PUT(one, "gap_percent", bounds_gap(&bounds, plan->time));
-    PUT_FLAG(one, "fits", plan->peak <= s->machine.bytes);
+    PUT_ALL(one, KEY("policy", policy->name), KEY("live_peak_bytes", plan->live_peak), KEY("peak_bytes", plan->peak),
+            KEY("time", plan->time), KEY("slowdown", bounds_slowdown(&bounds, plan->time)),
+            KEY("gap_percent", bounds_gap(&bounds, plan->time)),
+            KEY("fits", json_boolean(plan->peak <= s->machine.bytes)));
 }
 
 /* The plan of a policy with its presets, not placed: the peak is that of its live bytes. One that requires a setting,
@@ -325,8 +292,7 @@ static enum status add_front(struct plan_summary *s, const struct policy *policy
     for (int i = 0; i < front->count; i++)
         json_array_append_new(points, json_pack("{s:o, s:o}", "peak_bytes", figure_unsigned(front->point[i].peak),
                                                 "time", figure_real(front->point[i].time)));
-    PUT(s->figures, "front", points);
-    PUT(s->figures, "front_approximation", optimum_approximation(optimum, s->region));
+    PUT_ALL(s->figures, KEY("front", points), KEY("front_approximation", optimum_approximation(optimum, s->region)));
     for (int row = 0; row < rows; row++) {
         const struct point *p = &front->point[rows > 1 ? row * (front->count - 1) / (rows - 1) : 0];
         add_choice(s, policy, &(struct plan_figures){.live_peak = p->peak, .peak = p->peak, .time = p->time});
@@ -338,8 +304,7 @@ static enum status add_front(struct plan_summary *s, const struct policy *policy
 /* all: else only store_all, to which every plan is compared. */
 static enum status add_choices(struct plan_summary *s, bool all)
 {
-    PUT(s->figures, "choices", json_array());
-    PUT(s->figures, "choices_nodes_max", SEARCHED_NODES_MAX);
+    PUT_ALL(s->figures, KEY("choices", json_array()), KEY("choices_nodes_max", SEARCHED_NODES_MAX));
     if (!all) return add_policy(s, policy_find("store_all"));
     for (const struct policy *const *policy = policy_table; *policy; policy++) {
         const bool front = !s->job->backend && *policy == policy_find("optimal");
@@ -350,11 +315,8 @@ static enum status add_choices(struct plan_summary *s, bool all)
 
 static json_t *placing_figures(const struct job *job)
 {
-    json_t *all = json_object();
-    PUT(all, "tries", job->notes.tries);
-    PUT(all, "loss_slowdown", bounds_slowdown(&job->bounds, job->notes.lost));
-    PUT(all, "promised_live_peak_bytes", job->notes.live_peak);
-    return all;
+    return FIGURES(KEY("tries", job->notes.tries), KEY("loss_slowdown", bounds_slowdown(&job->bounds, job->notes.lost)),
+                   KEY("promised_live_peak_bytes", job->notes.live_peak));
 }
 
 static enum status gather(struct plan_summary *s, bool choices)
@@ -363,29 +325,22 @@ static enum status gather(struct plan_summary *s, bool choices)
     const struct plan *plan = job->plan;
     json_t *all = s->figures;
     const bool budget = job->budget_bounds.budget > 0;
-    PUT(all, "name", job->spec->name);
-    PUT(all, "policy", job->spec->policy->name);
-    PUT(all, "backend", job->spec->backend);
-    PUT(all, "batch", job->spec->batch);
+    PUT_ALL(all, KEY("name", job->spec->name), KEY("policy", job->spec->policy->name),
+            KEY("backend", job->spec->backend), KEY("batch", job->spec->batch));
     if (job->spec->graph) PUT(all, "mapping", job->spec->graph->mapping);
     add_plan(plan, all);
-    PUT(all, "sampled_after_forward_bytes", plan_sampled_forward(plan));
-    PUT(all, "sampled_after_gradients_bytes", plan_static(plan));
-    PUT(all, "forward_flops", plan->forward_flops);
-    PUT(all, "backward_flops", plan->backward_flops);
-    PUT(all, "recompute_flops", plan->recompute_flops);
-    PUT(all, "costs", costs_names[job->spec->costs]);
+    PUT_ALL(all, KEY("sampled_after_forward_bytes", plan_sampled_forward(plan)),
+            KEY("sampled_after_gradients_bytes", plan_static(plan)), KEY("forward_flops", plan->forward_flops),
+            KEY("backward_flops", plan->backward_flops), KEY("recompute_flops", plan->recompute_flops),
+            KEY("costs", costs_names[job->spec->costs]));
     if (job->costs) PUT(all, "predicted_step_ns", costs_predict(job->costs, plan));
-    PUT(all, "planning_ms", (double)job->planning_ns * 1e-6);
-    PUT(all, "preparing_ms", (double)job->preparing_ns * 1e-6);
-    PUT(all, "peak", peak_figures(plan));
-    PUT(all, "bounds", bound_figures(&job->bounds, plan));
-    PUT(all, "budget_bounds", budget ? bound_figures(&job->budget_bounds, plan) : json_null());
-    PUT(all, "placing", job->notes.tries ? placing_figures(job) : json_null());
-    PUT(all, "policy_found", *job->notes.found ? job->notes.found : NULL);
-    PUT(all, "machine_bytes", s->machine.bytes);
-    PUT(all, "machine_limit", s->machine.limit);
-    PUT_FLAG(all, "fits", plan_summary_fits(s));
+    PUT_ALL(all, KEY("planning_ms", (double)job->planning_ns * 1e-6),
+            KEY("preparing_ms", (double)job->preparing_ns * 1e-6), KEY("peak", peak_figures(plan)),
+            KEY("bounds", bound_figures(&job->bounds, plan)),
+            KEY("budget_bounds", budget ? bound_figures(&job->budget_bounds, plan) : json_null()),
+            KEY("placing", job->notes.tries ? placing_figures(job) : json_null()),
+            KEY("policy_found", *job->notes.found ? job->notes.found : NULL), KEY("machine_bytes", s->machine.bytes),
+            KEY("machine_limit", s->machine.limit), KEY("fits", json_boolean(plan_summary_fits(s))));
     add_stages(s);
     TRY(add_choices(s, choices));
     PUT(all, "store_all_live_peak_bytes", s->store_all_live);

@@ -16,17 +16,10 @@ enum { VALUES_MAX = 64, SOLVED_NODES_MAX = 24 };
 /* settings: options that set the same plan, each after "policy."; null: the spec's own. */
 json_t *trial_figures(const struct trial *t)
 {
-    json_t *one = json_object();
-    PUT(one, "policy", t->policy->name);
-    PUT(one, "settings", t->own ? NULL : t->settings);
-    PUT_FLAG(one, "own", t->own);
-    PUT(one, "static_bytes", t->plan.static_bytes);
-    PUT(one, "live_peak_bytes", t->plan.live_peak);
-    PUT(one, "arena_bytes", t->plan.arena);
-    PUT(one, "peak_bytes", t->plan.peak);
-    PUT(one, "slowdown", t->plan.slowdown);
-    PUT(one, "peak_op", t->peak_op);
-    return one;
+    return FIGURES(KEY("policy", t->policy->name), KEY("settings", t->own ? NULL : t->settings),
+                   KEY("own", json_boolean(t->own)), KEY("static_bytes", t->plan.static_bytes),
+                   KEY("live_peak_bytes", t->plan.live_peak), KEY("arena_bytes", t->plan.arena),
+                   KEY("peak_bytes", t->plan.peak), KEY("slowdown", t->plan.slowdown), KEY("peak_op", t->peak_op));
 }
 
 int trial_order(const struct trial *a, const struct trial *b)

@@ -326,8 +326,7 @@ static const struct {
 
 static void find_remarks(struct pair *p)
 {
-    PUT(p->c->figures, "reasons", json_array());
-    PUT(p->c->figures, "notes", json_array());
+    PUT_ALL(p->c->figures, KEY("reasons", json_array()), KEY("notes", json_array()));
     for (size_t i = 0; i < sizeof remarks / sizeof *remarks; i++) {
         char text[REMARK_TEXT] = "";
         remarks[i].find(p, text);

@@ -55,8 +55,7 @@ static void add_spec(json_t *row, json_t *match, struct result *r)
         if (spec_changes(key) >> EXPECT_LOSS & 1 && strcmp(key, "fault") != 0)
             *keys = append(*keys, root, key, r->region);
     }
-    PUT(match, "trains", trains);
-    PUT(match, "how", how);
+    PUT_ALL(match, KEY("trains", trains), KEY("how", how));
     if (batch && batch->kind == YAML_TEXT) PUT(row, "batch", figure_plain(batch->text));
 }
 
@@ -81,21 +80,18 @@ static json_t *read_row(const void *path)
     result_auto *r = NULL;
     if (result_open(path, &r) != ST_OK) return unreadable(status_message());
     json_t *row = unreadable(""), *match = json_object();
-    PUT(row, "side", r->variant);
-    PUT(row, "policy", r->policy);
-    PUT(row, "created", r->created);
+    PUT_ALL(row, KEY("side", r->variant), KEY("policy", r->policy), KEY("created", r->created));
     if (r->steps) PUT(row, "steps", r->steps);
     if (r->peak_bytes) PUT(row, "peak_bytes", r->peak_bytes);
     if (r->live_peak) PUT(row, "live_peak_bytes", r->live_peak);
     if (r->timing.median_ns > 0) PUT(row, "step_ns", (int64_t)r->timing.median_ns);
-    PUT(match, "invocation", r->invocation);
-    PUT_FLAG(match, "whole", r->whole);
+    PUT_ALL(match, KEY("invocation", r->invocation), KEY("whole", json_boolean(r->whole)));
     add_spec(row, match, r);
     add_overrides(row, r);
     PUT(row, "match", match);
     const bool readable = h5_status(&r->h5) == ST_OK;
-    PUT(row, "status", readable ? r->now : "unreadable");
-    PUT(row, "reason", readable ? json_null() : figure_plain(status_message()));
+    PUT_ALL(row, KEY("status", readable ? r->now : "unreadable"),
+            KEY("reason", readable ? json_null() : figure_plain(status_message())));
     return row;
 }
 

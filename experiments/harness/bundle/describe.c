@@ -56,21 +56,19 @@ static void add_run(const struct bundle *b, const json_t *run, json_t *graph)
                *data_id = region_text(b->region, "#data-%s", digest),
                *spec = region_text(b->region, "%.*s.resolved.yaml", (int)strlen(file) - 3, file);
     json_t *one = entity(graph, program_id, "SoftwareApplication", "rematch");
-    PUT(one, "softwareVersion", text_of(run, "/", "software_version"));
-    PUT(one, "softwareRequirements",
-        region_text(b->region, "%s, libc %s, HDF5 %s", text_of(run, libs, "kernels"), text_of(run, libs, "libc"),
-                    text_of(run, libs, "hdf5")));
-    PUT(one, "identifier", region_text(b->region, "xxh3-128:%s", program));
+    PUT_ALL(one, KEY("softwareVersion", text_of(run, "/", "software_version")),
+            KEY("softwareRequirements", region_text(b->region, "%s, libc %s, HDF5 %s", text_of(run, libs, "kernels"),
+                                                    text_of(run, libs, "libc"), text_of(run, libs, "hdf5"))),
+            KEY("identifier", region_text(b->region, "xxh3-128:%s", program)));
     one = entity(graph, data_id, "CreativeWork", text_of(run, "/provenance/data", "name"));
     PUT(one, "identifier", region_text(b->region, "xxh3-128:%s", digest));
     one = entity(graph, region_text(b->region, "#run-%s", file), "CreateAction",
                  region_text(b->region, "%s of %s, policy %s", text_of(run, "/", "variant"),
                              text_of(run, "/", "experiment"), text_of(run, "/plan", "policy")));
-    PUT(one, "instrument", reference(program_id));
-    PUT(one, "object", json_pack("[o, o]", reference(spec), reference(data_id)));
-    PUT(one, "result", json_pack("[o]", reference(file)));
-    PUT(one, "startTime", text_of(run, "/", "created"));
-    PUT(one, "actionStatus", reference("http://schema.org/CompletedActionStatus"));
+    PUT_ALL(one, KEY("instrument", reference(program_id)),
+            KEY("object", json_pack("[o, o]", reference(spec), reference(data_id))),
+            KEY("result", json_pack("[o]", reference(file))), KEY("startTime", text_of(run, "/", "created")),
+            KEY("actionStatus", reference("http://schema.org/CompletedActionStatus")));
 }
 
 static json_t *crate(const struct bundle *b)
@@ -82,20 +80,18 @@ static json_t *crate(const struct bundle *b)
         newest = strcmp(created, newest) > 0 ? created : newest;
     }
     json_t *one = entity(graph, "ro-crate-metadata.json", "CreativeWork", "RO-Crate metadata");
-    PUT(one, "conformsTo", reference("https://w3id.org/ro/crate/1.1"));
-    PUT(one, "about", reference("./"));
+    PUT_ALL(one, KEY("conformsTo", reference("https://w3id.org/ro/crate/1.1")), KEY("about", reference("./")));
     one = entity(graph, "./", "Dataset", "Training runs of rematch");
-    PUT(one, "description", "Training with recomputed activations: result files, specs, plans and expected values.");
-    PUT(one, "datePublished", region_text(b->region, "%.10s", newest));
-    PUT(one, "license", "not stated: the authors of the runs choose it");
-    PUT(one, "hasPart", parts);
+    PUT_ALL(one,
+            KEY("description", "Training with recomputed activations: result files, specs, plans and expected values."),
+            KEY("datePublished", region_text(b->region, "%.10s", newest)),
+            KEY("license", "not stated: the authors of the runs choose it"), KEY("hasPart", parts));
     for (int i = 0; i < b->files; i++) {
         const struct tar_file *f = &b->file[i];
         json_array_append_new(parts, reference(f->name));
         one = entity(graph, f->name, "File", f->name);
-        PUT(one, "contentSize", region_text(b->region, "%llu", (unsigned long long)f->bytes));
-        PUT(one, "encodingFormat", type_of(f->name));
-        PUT(one, "sha256", f->sha256);
+        PUT_ALL(one, KEY("contentSize", region_text(b->region, "%llu", (unsigned long long)f->bytes)),
+                KEY("encodingFormat", type_of(f->name)), KEY("sha256", f->sha256));
     }
     for (int i = 0; i < b->runs; i++) add_run(b, b->run[i], graph);
     return json_pack("{s:[s, {s:s}], s:o}", "@context", "https://w3id.org/ro/crate/1.1/context", "sha256",

@@ -154,22 +154,14 @@ json_t *comparison_figures(const struct comparison *c)
     const enum verdict verdict = comparison_verdict(c);
     json_t *all = json_object(), *first = c->differs ? json_object() : json_null();
     if (c->differs) {
-        PUT(first, "step", c->first_step);
-        PUT(first, "tensor", c->first_tensor);
-        PUT(first, "loss_ulp", c->loss_ulp);
+        PUT_ALL(first, KEY("step", c->first_step), KEY("tensor", c->first_tensor), KEY("loss_ulp", c->loss_ulp));
     }
-    PUT(all, "verdict", verdicts[verdict].json);
-    PUT(all, "sentence", sentence_of(c));
-    PUT_FLAG(all, "equal", !c->differs);
-    PUT_FLAG(all, "proven", verdict == VERDICT_EQUAL);
-    PUT(all, "first_difference", first);
-    PUT(all, "fault_not_caught", verdict == VERDICT_NOT_CAUGHT ? c->fault : NULL);
+    PUT_ALL(all, KEY("verdict", verdicts[verdict].json), KEY("sentence", sentence_of(c)),
+            KEY("equal", json_boolean(!c->differs)), KEY("proven", json_boolean(verdict == VERDICT_EQUAL)),
+            KEY("first_difference", first), KEY("fault_not_caught", verdict == VERDICT_NOT_CAUGHT ? c->fault : NULL));
     json_object_update(all, c->figures);
-    PUT(all, "steps", c->steps);
-    PUT(all, "peak_ratio", c->peak_ratio);
-    PUT(all, "live_ratio", c->live_ratio);
-    PUT(all, "time_ratio", c->time_ratio);
-    PUT(all, "best_case_ratio", c->best_case_ratio);
-    PUT_FLAG(all, "side_by_side", c->side_by_side);
+    PUT_ALL(all, KEY("steps", c->steps), KEY("peak_ratio", c->peak_ratio), KEY("live_ratio", c->live_ratio),
+            KEY("time_ratio", c->time_ratio), KEY("best_case_ratio", c->best_case_ratio),
+            KEY("side_by_side", json_boolean(c->side_by_side)));
     return all;
 }

@@ -132,10 +132,8 @@ static json_t *system_figures(struct doctor *d)
     json_t *all = json_object();
     PUT(all, "commit", BUILD_COMMIT);
     for (int i = 0; i < count; i++) PUT(all, text[i].name, text[i].text);
-    PUT(all, "cores", sysconf(_SC_NPROCESSORS_ONLN));
-    PUT(all, "memory_bytes", machine_bytes());
-    PUT(all, "memory_left_bytes", left.bytes);
-    PUT(all, "memory_limit", left.limit);
+    PUT_ALL(all, KEY("cores", sysconf(_SC_NPROCESSORS_ONLN)), KEY("memory_bytes", machine_bytes()),
+            KEY("memory_left_bytes", left.bytes), KEY("memory_limit", left.limit));
     return all;
 }
 

@@ -31,10 +31,9 @@ static void add_folder(json_t *rows, const char *root, const char *folder, struc
     for (; name && *name; name++) {
         const char *path = region_text(region, "%s/%s%s%s", root, folder, *folder ? "/" : "", *name);
         json_auto_t *row = result_row(path);
-        json_t *run = json_object();
-        PUT(run, "experiment", folder);
-        PUT(run, "run", region_text(region, "%.*s", (int)(strstr(*name, ".h5") - *name), *name));
-        PUT(run, "file", path);
+        json_t *run = FIGURES(KEY("experiment", folder),
+                              KEY("run", region_text(region, "%.*s", (int)(strstr(*name, ".h5") - *name), *name)),
+                              KEY("file", path));
         json_object_update(run, row);
         json_array_append_new(rows, run);
     }
@@ -60,8 +59,8 @@ static void judge(const json_t *rows, json_t *run)
 {
     const json_t *baseline = completed(run, "variant") ? result_row_baseline(rows, run) : NULL;
     if (!baseline) return;
-    PUT(run, "baseline", figure_string(baseline, "file"));
-    PUT(run, "verdict", result_row_verdict(figure_string(baseline, "file"), figure_string(run, "file")));
+    PUT_ALL(run, KEY("baseline", figure_string(baseline, "file")),
+            KEY("verdict", result_row_verdict(figure_string(baseline, "file"), figure_string(run, "file"))));
 }
 
 json_t *list_runs(const char *folder)
@@ -132,13 +131,9 @@ static enum status add_experiment(const char *path, json_t *all)
 {
     spec_auto *spec = NULL;
     TRY(report_error(spec_load(path, 0, NULL, &spec)));
-    json_t *one = json_object();
     const char *file = newest(region_text(spec->region, "%s/%s", spec->results, spec->name), spec->region);
-    PUT(one, "name", spec->name);
-    PUT(one, "title", spec->title);
-    PUT(one, "path", spec->path);
-    PUT(one, "last", file ? last_figures(file) : json_null());
-    json_array_append_new(all, one);
+    json_array_append_new(all, FIGURES(KEY("name", spec->name), KEY("title", spec->title), KEY("path", spec->path),
+                                       KEY("last", file ? last_figures(file) : json_null())));
     return ST_OK;
 }
 

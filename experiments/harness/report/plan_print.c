@@ -261,9 +261,9 @@ void plan_summary_print_pair(const struct plan_summary *baseline, const struct p
     json_auto_t *rows = json_array();
     for (int i = 0; i < 2; i++) {
         json_t *row = json_copy(sides[i]->figures);
-        PUT(row, "planned", i ? "variant" : "baseline");
-        PUT(row, "peak_op", figure_string(json_object_get(row, "peak"), "op"));
-        PUT(row, "gap_percent", figure_number(json_object_get(row, "bounds"), "gap_percent"));
+        PUT_ALL(row, KEY("planned", i ? "variant" : "baseline"),
+                KEY("peak_op", figure_string(json_object_get(row, "peak"), "op")),
+                KEY("gap_percent", figure_number(json_object_get(row, "bounds"), "gap_percent")));
         json_array_append_new(rows, row);
     }
     figures_table(rows,

@@ -47,11 +47,9 @@ static void add_row(struct answer *a, const struct trial *t)
 {
     const size_t own = plan_peak(a->job->plan);
     json_t *one = trial_figures(t);
-    PUT(one, "share_percent", a->baseline ? 100 * (double)t->plan.arena / (double)a->baseline : 0.0);
-    PUT(one, "change_percent", own ? 100 * ((double)t->plan.peak / (double)own - 1) : 0.0);
-    PUT(one, "gap_percent", t->gap);
-    PUT_FLAG(one, "pareto", t->best);
-    PUT(one, "largest_tensors", t->peak_tensors);
+    PUT_ALL(one, KEY("share_percent", a->baseline ? 100 * (double)t->plan.arena / (double)a->baseline : 0.0),
+            KEY("change_percent", own ? 100 * ((double)t->plan.peak / (double)own - 1) : 0.0),
+            KEY("gap_percent", t->gap), KEY("pareto", json_boolean(t->best)), KEY("largest_tensors", t->peak_tensors));
     json_array_append_new(json_object_get(a->figures, "plans"), one);
 }
 
@@ -60,14 +58,11 @@ static void add_rows(struct answer *a, const struct trial **row, int rows)
     const struct policy_grid *g = &a->grid;
     json_t *left_out = json_array();
     char took[UNIT_TEXT];
-    PUT(a->figures, "static_bytes", plan_static(a->job->plan));
-    PUT(a->figures, "share_of_bytes", a->baseline);
-    PUT(a->figures, "plans", json_array());
+    PUT_ALL(a->figures, KEY("static_bytes", plan_static(a->job->plan)), KEY("share_of_bytes", a->baseline),
+            KEY("plans", json_array()));
     for (int i = 0; i < rows; i++) add_row(a, row[i]);
-    PUT(a->figures, "front_points", g->points);
-    PUT(a->figures, "front_planning_ms", (double)g->front_ns * 1e-6);
-    PUT(a->figures, "front_points_left_out", g->left_out);
-    PUT(a->figures, "left_out", left_out);
+    PUT_ALL(a->figures, KEY("front_points", g->points), KEY("front_planning_ms", (double)g->front_ns * 1e-6),
+            KEY("front_points_left_out", g->left_out), KEY("left_out", left_out));
     if (g->points)
         figures_note(a->notes, "the front of optimal, %d point%s, was found in %s", g->points, text_plural(g->points),
                      duration_text(g->front_ns, took));
@@ -145,11 +140,9 @@ static enum status find_explain(struct answer *a)
         if (least) row[rows++] = least;
         if (fastest && fastest != least) row[rows++] = fastest;
     }
-    PUT(a->figures, "peak_bytes", plan_peak(plan));
-    PUT(a->figures, "live_peak_bytes", plan->live_peak);
-    PUT(a->figures, "peak_op", plan_op_text(plan, plan->peak_op, op));
-    PUT(a->figures, "memory_floor_bytes", a->job->bounds.memory);
-    PUT(a->figures, "memory_floor_node", a->job->graph->node[a->job->bounds.memory_node].name);
+    PUT_ALL(a->figures, KEY("peak_bytes", plan_peak(plan)), KEY("live_peak_bytes", plan->live_peak),
+            KEY("peak_op", plan_op_text(plan, plan->peak_op, op)), KEY("memory_floor_bytes", a->job->bounds.memory),
+            KEY("memory_floor_node", a->job->graph->node[a->job->bounds.memory_node].name));
     add_rows(a, row, rows);
     return ST_OK;
 }
@@ -157,12 +150,11 @@ static enum status find_explain(struct answer *a)
 static enum status find_max_batch(struct answer *a)
 {
     json_t *rows = json_array();
-    PUT(a->figures, "memory_bytes", a->query->memory);
-    PUT(a->figures, "slowdown", a->query->slowdown);
+    PUT_ALL(a->figures, KEY("memory_bytes", a->query->memory), KEY("slowdown", a->query->slowdown));
     const enum status status =
         largest_batch_find(a->job, a->query->memory, a->query->slowdown, a->grid.region, rows, a->notes);
-    PUT(a->figures, "largest_batch", json_incref(json_object_get(json_array_get(rows, 0), "largest_batch")));
-    PUT(a->figures, "policies", rows);
+    PUT_ALL(a->figures, KEY("largest_batch", json_incref(json_object_get(json_array_get(rows, 0), "largest_batch"))),
+            KEY("policies", rows));
     return status;
 }
 
@@ -318,9 +310,8 @@ enum status plan_query_answer(const struct plan_query *query, const struct job *
     region_auto *region = region_create();
     a.grid = (struct policy_grid){.region = region, .job = job, .progress = stderr, .slowdown = INFINITY};
     if (query->question->must & BIT(SLOWDOWN)) a.grid.slowdown = query->slowdown;
-    PUT(a.figures, "name", job->spec->name);
-    PUT(a.figures, "policy", job->spec->policy->name);
-    PUT(a.figures, "batch", job->spec->batch);
+    PUT_ALL(a.figures, KEY("name", job->spec->name), KEY("policy", job->spec->policy->name),
+            KEY("batch", job->spec->batch));
     const enum status status = query->question->find(&a);
     terminal_note(stderr, "");
     if (status == ST_OK && query->json)

@@ -74,13 +74,11 @@ static enum status add_run(struct report *r, int number)
     groups = json_object_get(run, "/plan");
     json_object_del(groups, "schedule"); /* the plan has them */
     json_object_del(groups, "peak_tensors");
-    PUT(run, "path", figure_plain(path));
-    PUT(run, "side", result->variant);
-    PUT(run, "plan", index < 0 ? json_null() : json_integer(index));
-    PUT(run, "op_least_ns", op_times(result));
-    PUT(run, "expect", report_list(result, "expect"));
-    PUT(row, "experiment", json_incref(json_object_get(json_object_get(run, "/"), "experiment")));
-    PUT(row, "number", number);
+    PUT_ALL(run, KEY("path", figure_plain(path)), KEY("side", result->variant),
+            KEY("plan", index < 0 ? json_null() : json_integer(index)), KEY("op_least_ns", op_times(result)),
+            KEY("expect", report_list(result, "expect")));
+    PUT_ALL(row, KEY("experiment", json_incref(json_object_get(json_object_get(run, "/"), "experiment"))),
+            KEY("number", number));
     return h5_status(&result->h5);
 }
 
@@ -143,9 +141,7 @@ static void add_pair(struct report *r, int a, int b)
     json_decref(comparison.figures);
     if (status != ST_OK) PUT(pair, "sentence", figure_plain(status_message()));
     if (status == ST_OK) PUT(pair, "names", json_pack("[s, s]", comparison.name[0], comparison.name[1]));
-    PUT(pair, "compared", status == ST_OK ? json_true() : json_false());
-    PUT(pair, "a", a);
-    PUT(pair, "b", b);
+    PUT_ALL(pair, KEY("compared", status == ST_OK ? json_true() : json_false()), KEY("a", a), KEY("b", b));
     json_array_append_new(r->pairs, pair);
 }
 
@@ -189,8 +185,7 @@ static void add_sweep(struct report *r)
             swept[count++] = r->result[i];
             json_array_append_new(runs, json_integer(i));
         }
-    PUT(sweep, "runs", runs);
-    PUT(sweep, "axes", report_axes(swept, count));
+    PUT_ALL(sweep, KEY("runs", runs), KEY("axes", report_axes(swept, count)));
     PUT(r->tree, "sweep", sweep);
 }
 
@@ -209,8 +204,9 @@ static json_t *published_points(const struct report *r, int run)
         EACH (quoted, k, point) {
             const char *memory = figure_string(point, "memory"), *slowdown = figure_string(point, "slowdown");
             if (!memory || !slowdown || !figure_string(point, "label")) continue; /* no spec has such a point */
-            PUT(point, "live_peak_bytes", strtod(memory, NULL) * live_peak_of(r, (int)figure_number(pair, "a")));
-            PUT(point, "slowdown", strtod(slowdown, NULL));
+            PUT_ALL(point,
+                    KEY("live_peak_bytes", strtod(memory, NULL) * live_peak_of(r, (int)figure_number(pair, "a"))),
+                    KEY("slowdown", strtod(slowdown, NULL)));
             json_array_append(points, point);
         }
     }
@@ -231,8 +227,7 @@ static void add_choices(struct report *r)
                      "plans them",
                      SOON_PLANNED_NODES);
     if (choices) PUT(choices, "run", first);
-    PUT(r->tree, "choices", choices ? choices : json_null());
-    PUT(r->tree, "published", published_points(r, first));
+    PUT_ALL(r->tree, KEY("choices", choices ? choices : json_null()), KEY("published", published_points(r, first)));
 }
 
 static enum status gather(struct report *r)
@@ -287,11 +282,9 @@ enum status report_make(const struct report_request *request, FILE *out)
     signal(SIGXFSZ, SIG_IGN); /* a file-size limit, or the end of gnuplot, becomes an error of writing */
     signal(SIGPIPE, SIG_IGN);
     NEW(r.region, r.result, (size_t)request->files);
-    PUT(r.tree, "schema", "rematch-report 1");
-    PUT(r.tree, "runs", r.runs = json_array());
-    PUT(r.tree, "plans", r.plans = json_array());
-    PUT(r.tree, "pairs", r.pairs = json_array());
-    PUT(r.tree, "notes", r.notes = json_array());
+    PUT_ALL(r.tree, KEY("schema", "rematch-report 1"), KEY("runs", r.runs = json_array()),
+            KEY("plans", r.plans = json_array()), KEY("pairs", r.pairs = json_array()),
+            KEY("notes", r.notes = json_array()));
     enum status status = check_outputs(request, output);
     if (status == ST_OK) status = gather(&r);
     if (status == ST_OK) status = write_outputs(&r, output, out);

@@ -22,8 +22,7 @@ static json_t *trial_rows(const struct policy_grid *grid)
     for (int i = 0; i < grid->trials; i++) {
         const struct trial *t = &grid->trial[i];
         json_t *one = trial_figures(t);
-        PUT(one, "gap_percent", t->gap);
-        PUT_FLAG(one, "pareto", t->best);
+        PUT_ALL(one, KEY("gap_percent", t->gap), KEY("pareto", json_boolean(t->best)));
         json_array_append_new(rows, one);
     }
     return rows;
@@ -43,10 +42,7 @@ static double slowdown_shown(const struct policy_grid *grid)
 
 static void add_bound(json_t *rows, size_t live, double slowdown)
 {
-    json_t *one = json_object();
-    PUT(one, "live_peak_bytes", live);
-    PUT(one, "slowdown", slowdown);
-    json_array_append_new(rows, one);
+    json_array_append_new(rows, FIGURES(KEY("live_peak_bytes", live), KEY("slowdown", slowdown)));
 }
 
 /* From the memory without which no schedule runs, evenly, to the largest of the plans. Between two of these the bound
@@ -80,9 +76,8 @@ static enum status find_choices(struct result *r, struct job *job, json_t *choic
     const enum status status = policy_grid_all(&grid);
     terminal_note(stderr, "");
     TRY(status);
-    PUT(choices, "plans", trial_rows(&grid));
-    PUT(choices, "bound", bound_rows(&grid));
-    PUT(choices, "slowdown_shown", slowdown_shown(&grid));
+    PUT_ALL(choices, KEY("plans", trial_rows(&grid)), KEY("bound", bound_rows(&grid)),
+            KEY("slowdown_shown", slowdown_shown(&grid)));
     return ST_OK;
 }
 

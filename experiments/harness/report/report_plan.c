@@ -157,16 +157,10 @@ static const char *why(const struct node_use *use, struct region *region)
 
 static json_t *node_figures(const struct plan_data_node *n, const struct node_use *use, struct region *region)
 {
-    json_t *one = json_object();
-    PUT(one, "node", n->name);
-    PUT(one, "layer", n->layer);
-    PUT(one, "shape", n->shape);
-    PUT(one, "output_bytes", n->output_bytes);
-    PUT(one, "kept_bytes", use->kept);
-    PUT(one, "recomputations", use->recomputations);
-    PUT(one, "recompute_flops", (double)use->recomputations * n->forward_flops);
-    PUT(one, "why", why(use, region));
-    return one;
+    return FIGURES(
+        KEY("node", n->name), KEY("layer", n->layer), KEY("shape", n->shape), KEY("output_bytes", n->output_bytes),
+        KEY("kept_bytes", use->kept), KEY("recomputations", use->recomputations),
+        KEY("recompute_flops", (double)use->recomputations * n->forward_flops), KEY("why", why(use, region)));
 }
 
 static json_t *node_rows(const struct plan_data *a, struct region *region)
@@ -192,15 +186,12 @@ static json_t *names(const char *const *name, int count)
 static enum status add_plan(struct result *r, const struct plan_data *a, json_t *plan)
 {
     json_t *ops = json_object();
-    PUT(plan, "hash", a->hash);
-    PUT(plan, "schedule", a->schedule);
-    PUT(plan, "categories", names(category_names, categories_of(a)));
-    PUT(plan, "static_bytes", figures_named(static_names, a->memory, STATICS));
-    PUT(plan, "ops", ops);
+    PUT_ALL(plan, KEY("hash", a->hash), KEY("schedule", a->schedule),
+            KEY("categories", names(category_names, categories_of(a))),
+            KEY("static_bytes", figures_named(static_names, a->memory, STATICS)), KEY("ops", ops));
     add_ops(a, ops);
     TRY(add_live(a, r->h5.path, r->region, ops));
-    PUT(plan, "buffers", buffer_columns(a));
-    PUT(plan, "nodes", node_rows(a, r->region));
+    PUT_ALL(plan, KEY("buffers", buffer_columns(a)), KEY("nodes", node_rows(a, r->region)));
     return ST_OK;
 }
 

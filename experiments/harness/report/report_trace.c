@@ -33,8 +33,7 @@ static void add_run(json_t *events, const json_t *tree, const json_t *run, size_
         add_event(events, "X", json_string_value(json_array_get(text, i)), number, now,
                   live_at(json_object_get(ops, "live_bytes"), i));
         json_t *event = json_array_get(events, json_array_size(events) - 1);
-        PUT(event, "dur", us);
-        PUT(event, "cat", report_phases[phase]);
+        PUT_ALL(event, KEY("dur", us), KEY("cat", report_phases[phase]));
         now += us;
     }
 }

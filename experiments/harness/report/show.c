@@ -129,9 +129,7 @@ static uint64_t rows_of(struct result *r, const char *path)
 
 json_t *show_groups(struct result *r)
 {
-    json_t *all = json_object();
-    PUT(all, "path", r->h5.path);
-    PUT(all, "now", r->now);
+    json_t *all = FIGURES(KEY("path", r->h5.path), KEY("now", r->now));
     for (const struct shown_group *group = groups; group->path; group++) add_group(all, r, group);
     return all;
 }
