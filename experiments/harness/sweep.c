@@ -1,6 +1,5 @@
 #include "sweep.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "analysis/finished_run.h"

@@ -1,7 +1,6 @@
 /* Several points at a time: each is a process of its own, whose plan says how much memory it needs. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>

@@ -27,6 +27,13 @@ static void *checked(void *memory, size_t count, size_t size)
 
 void *allocate(size_t count, size_t size) { return checked(calloc(count, size + !size), count, size); }
 
+void freed_end(void *variable)
+{
+    void *memory;
+    memcpy(&memory, variable, sizeof memory);
+    free(memory);
+}
+
 struct region *region_create(void) { return allocate(1, sizeof(struct region)); }
 
 void region_destroy(struct region *region)

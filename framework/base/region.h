@@ -28,6 +28,10 @@ char *region_text(struct region *region, const char *format, ...) __attribute__(
 /* count * size zeroed bytes outside of regions; freed by free(). */
 void *allocate(size_t count, size_t size);
 
+/* freed_auto char *text = ...: such memory is freed at the end of the block; NULL is accepted. */
+#define freed_auto __attribute__((cleanup(freed_end)))
+void freed_end(void *variable);
+
 /* region_auto *region = region_create(): destroyed at the end of the block. */
 #define region_auto struct region __attribute__((cleanup(region_end)))
 static inline void region_end(struct region **region) { region_destroy(*region); }

@@ -36,6 +36,10 @@ struct plan *plan_build(const struct network *network, const struct schedule *sc
                         const struct plan_options *options);
 void plan_destroy(struct plan *plan);
 
+/* plan_auto *plan = NULL: destroyed at the end of the block. */
+#define plan_auto struct plan __attribute__((cleanup(plan_end)))
+static inline void plan_end(struct plan **plan) { plan_destroy(*plan); }
+
 /* The live peak and the time of such a schedule's plan, without placing it, which takes most of the time. */
 struct plan_cost {
     size_t live_peak;

@@ -2,7 +2,6 @@
 
 #include <math.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/region.h"
@@ -40,11 +39,9 @@ void figures_note(json_t *texts, const char *format, ...)
 
 json_t *figure_plain(const char *text)
 {
-    char *copy = strcpy(allocate(strlen(text) + 1, 1), text);
+    freed_auto char *copy = strcpy(allocate(strlen(text) + 1, 1), text);
     utf8_clean(copy, "");
-    json_t *figure = json_string(copy);
-    free(copy);
-    return figure;
+    return json_string(copy);
 }
 
 json_t *figures_named(const char *const *name, const size_t *value, int count)

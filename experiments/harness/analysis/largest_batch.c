@@ -115,11 +115,10 @@ static void guess(const struct policy_grid *g, struct batch_row *row, const stru
 static void guess_by_least(struct policy_grid *g, struct batch_row *row, int64_t batch)
 {
     const struct policy_settings settings = policy_defaults(row->policy, g->region);
-    struct plan *plan;
+    plan_auto *plan = NULL;
     if (!isinf(g->slowdown) || job_plan(g->job, row->policy, &settings, NULL, &plan) != ST_OK) return;
     const struct plan_figures figures = plan_figures(plan);
     guess(g, row, &figures, batch);
-    plan_destroy(plan);
 }
 
 /* Updates a row by the trials at batch. */
@@ -138,6 +137,7 @@ static void judge(struct policy_grid *g, struct batch_row *row, int64_t batch)
     row->why = least ? NULL : g->refusals ? g->refusal[0].why : too_slow;
 }
 
+#define sized_auto struct job __attribute__((cleanup(release))) /* to be prepared */
 static void release(struct job *sized)
 {
     network_destroy(sized->network);
@@ -147,34 +147,28 @@ static void release(struct job *sized)
 /* Sets the known schedule, by the front of batch start. */
 static void know(struct batch_search *s, struct batch_row *row)
 {
-    struct job sized;
-    if (prepare(s->job, row->start * s->unit, &sized) == ST_OK) {
-        const struct plan_options options = job_plan_options(&sized);
-        struct optimum *o = rivals_prepare(sized.network, options.lower.rng);
-        const double noise = 1e-9, slowest = bounds_find(sized.network, 1).floor * s->grid.slowdown * (1 + noise);
-        budget_extend(o, slowest, &options);
-        schedule_search_front(o);
-        const int point = front_in_time(&o->front, slowest);
-        row->known = schedule_empty(s->grid.region);
-        if (point < o->front.count) optimum_schedule(o, point, &row->known);
-        optimum_destroy(o);
-    }
-    release(&sized);
+    sized_auto sized;
+    if (prepare(s->job, row->start * s->unit, &sized) != ST_OK) return;
+    const struct plan_options options = job_plan_options(&sized);
+    struct optimum *o = rivals_prepare(sized.network, options.lower.rng);
+    const double noise = 1e-9, slowest = bounds_find(sized.network, 1).floor * s->grid.slowdown * (1 + noise);
+    budget_extend(o, slowest, &options);
+    schedule_search_front(o);
+    const int point = front_in_time(&o->front, slowest);
+    row->known = schedule_empty(s->grid.region);
+    if (point < o->front.count) optimum_schedule(o, point, &row->known);
+    optimum_destroy(o);
 }
 
 /* The figures of the known schedule's plan at a batch; peak SIZE_MAX: it cannot be prepared. */
 static struct plan_figures plan_known(const struct batch_search *s, const struct batch_row *row, int64_t batch)
 {
-    struct plan_figures figures = {.peak = SIZE_MAX, .arena = SIZE_MAX};
-    struct job sized;
-    if (prepare(s->job, batch * s->unit, &sized) == ST_OK) {
-        const struct plan_options options = job_plan_options(&sized);
-        struct plan *plan = plan_build(sized.network, &row->known, &options);
-        figures = plan_figures(plan);
-        plan_destroy(plan);
-    }
-    release(&sized);
-    return figures;
+    sized_auto sized;
+    if (prepare(s->job, batch * s->unit, &sized) != ST_OK)
+        return (struct plan_figures){.peak = SIZE_MAX, .arena = SIZE_MAX};
+    const struct plan_options options = job_plan_options(&sized);
+    plan_auto *plan = plan_build(sized.network, &row->known, &options);
+    return plan_figures(plan);
 }
 
 /* Guesses the largest batch at which the known schedule fits. */
@@ -195,7 +189,7 @@ static void guess_by_known(struct batch_search *s, struct batch_row *row)
 static enum status plan_row(struct batch_search *s, int64_t batch, struct batch_row *row)
 {
     struct policy_grid *g = &s->grid;
-    struct job sized;
+    sized_auto sized;
     enum status status = prepare(s->job, batch * s->unit, &sized);
     g->job = &sized;
     g->trials = g->refusals = 0;
@@ -208,7 +202,6 @@ static enum status plan_row(struct batch_search *s, int64_t batch, struct batch_
         status = ST_OK;
     }
     g->job = s->job;
-    release(&sized);
     return status;
 }
 

@@ -53,16 +53,15 @@ static json_t *peak_figures(const struct plan *plan)
     region_auto *region = region_create();
     char text[128];
     int *buffer;
-    json_t *peak = json_object(), *tensors = json_array();
+    json_t *tensors = json_array();
     const int count = plan_peak_buffers(plan, region, &buffer);
     for (int i = 0; i < count; i++) {
         const struct buffer *b = &plan->lowered.buffer[buffer[i]];
         json_array_append_new(tensors, FIGURES(KEY("name", plan_buffer_text(plan, buffer[i], text)),
                                                KEY("category", category_names[b->category]), KEY("bytes", b->bytes)));
     }
-    PUT_ALL(peak, KEY("op", plan_op_text(plan, plan->peak_op, text)), KEY("number", plan->peak_op),
-            KEY("tensors", tensors));
-    return peak;
+    return FIGURES(KEY("op", plan_op_text(plan, plan->peak_op, text)), KEY("number", plan->peak_op),
+                   KEY("tensors", tensors));
 }
 
 json_t *figures_of_ops(const struct plan *plan)
@@ -250,12 +249,12 @@ static void add_reasons(struct plan_summary *s)
 static void add_choice(struct plan_summary *s, const struct policy *policy, const struct plan_figures *plan)
 {
     const struct bounds bounds = bounds_find(s->job->network, plan->live_peak);
-    json_t *one = json_object();
-    json_array_append_new(json_object_get(s->figures, "choices"), one);
-    PUT_ALL(one, KEY("policy", policy->name), KEY("live_peak_bytes", plan->live_peak), KEY("peak_bytes", plan->peak),
-            KEY("time", plan->time), KEY("slowdown", bounds_slowdown(&bounds, plan->time)),
-            KEY("gap_percent", bounds_gap(&bounds, plan->time)),
-            KEY("fits", json_boolean(plan->peak <= s->machine.bytes)));
+    json_array_append_new(json_object_get(s->figures, "choices"),
+                          FIGURES(KEY("policy", policy->name), KEY("live_peak_bytes", plan->live_peak),
+                                  KEY("peak_bytes", plan->peak), KEY("time", plan->time),
+                                  KEY("slowdown", bounds_slowdown(&bounds, plan->time)),
+                                  KEY("gap_percent", bounds_gap(&bounds, plan->time)),
+                                  KEY("fits", json_boolean(plan->peak <= s->machine.bytes))));
 }
 
 /* The plan of a policy with its presets, not placed: the peak is that of its live bytes. One that requires a setting,
@@ -263,7 +262,7 @@ static void add_choice(struct plan_summary *s, const struct policy *policy, cons
 static enum status add_policy(struct plan_summary *s, const struct policy *policy)
 {
     struct plan_options options = job_plan_options(s->job);
-    struct plan *plan;
+    plan_auto *plan = NULL;
     for (const struct setting *f = policy->keys; f && f->key; f++)
         if (!f->preset) return ST_OK;
     if (s->job->graph->nodes > SEARCHED_NODES_MAX && policy->keys == policy_budget_keys) return ST_OK;
@@ -273,7 +272,6 @@ static enum status add_policy(struct plan_summary *s, const struct policy *polic
     if (status == ST_SPEC) return ST_OK;
     TRY(status);
     const struct plan_figures figures = plan_figures(plan);
-    plan_destroy(plan);
     if (policy == policy_find("store_all")) s->store_all_live = figures.live_peak;
     add_choice(s, policy, &figures);
     return ST_OK;

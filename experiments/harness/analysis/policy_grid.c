@@ -72,7 +72,7 @@ static enum status plan_settings(struct policy_grid *g, const struct policy *pol
 {
     const bool deferred = g->memory && policy->keys != policy_budget_keys;
     struct plan_options options = job_plan_options(g->job);
-    struct plan *plan;
+    plan_auto *plan = NULL;
     options.unplaced |= deferred;
     note(g, policy, text);
     enum status status = policy_plan(policy, &(struct policy_input){g->job->network, settings, &options}, &plan);
@@ -82,18 +82,14 @@ static enum status plan_settings(struct policy_grid *g, const struct policy *pol
     struct trial *trial = add_trial(g, policy, text, own, plan);
     trial->deferred = deferred;
     trial->set = *settings;
-    plan_destroy(plan);
     return ST_OK;
 }
 
 /* Places a trial's plan. It was planned before, so there is no reason to refuse it. */
 static void place(struct policy_grid *g, struct trial *trial)
 {
-    struct plan *plan;
-    if (job_plan(g->job, trial->policy, &trial->set, NULL, &plan) == ST_OK) {
-        set_plan(g, trial, plan);
-        plan_destroy(plan);
-    }
+    plan_auto *plan = NULL;
+    if (job_plan(g->job, trial->policy, &trial->set, NULL, &plan) == ST_OK) set_plan(g, trial, plan);
     trial->deferred = false;
 }
 
@@ -218,10 +214,9 @@ static void plan_arena(struct policy_grid *g, const struct policy *policy, struc
     const struct plan_options options = job_plan_options(g->job);
     const struct budgeted found = budget_find(optimum, arena, &options);
     if (found.point < 0) return;
-    struct plan *plan = budget_place(optimum, found.point, &options);
+    plan_auto *plan = budget_place(optimum, found.point, &options);
     if (plan->slowdown <= g->slowdown)
         add_trial(g, policy, region_text(g->region, "budget=%zu", plan_static(plan) + arena), false, plan);
-    plan_destroy(plan);
 }
 
 /* Points with as much memory as the other policies' trials: without them a point that is left out could make such a

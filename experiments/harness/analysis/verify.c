@@ -135,12 +135,11 @@ static enum status judge_plan_file(struct verification *v, struct job *job)
 {
     struct region *region = v->result->region;
     struct run_id_parts theirs, ours;
-    struct plan *plan = NULL;
+    plan_auto *plan = NULL;
     enum status status = plan_file_of_model(job, v->path, &v->data, region);
     if (status == ST_SPEC) return deny(v, status_message());
     TRY(status);
     status = plan_file_take(job, v->path, &plan);
-    plan_destroy(plan);
     if (status != ST_SPEC) return status;
     const char *why = region_text(region, "%s", status_message());
     TRY(verify_run_id(v, &theirs));

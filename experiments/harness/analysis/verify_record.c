@@ -1,7 +1,6 @@
 /* The figures of a file's run, checked against each other. Contract: the first figure that does not follow from the
  * others is named, with the expected value; figures that depend on no other are in verify_not_checked[]. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "analysis/verify.h"
@@ -319,10 +318,9 @@ static enum status digest_of(const struct verification *v, const char *what, con
     const uint64_t rows = h5_rows(h5, path);
     EXPECT(rows && elements % rows == 0, "%s has %llu rows; expected a divisor of %zu", path, (unsigned long long)rows,
            elements);
-    float *values = allocate(elements, sizeof *values);
+    freed_auto float *values = allocate(elements, sizeof *values);
     h5_read_rows(h5, path, NUMBER_F32, elements / rows, 0, rows, values);
     *digest = digest_tensor(values, elements * sizeof *values, 1);
-    free(values);
     return h5_status(h5);
 }
 

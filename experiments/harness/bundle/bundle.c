@@ -44,15 +44,14 @@ static enum status find_name(struct bundle *b, const char *path, const char *nam
 
 static enum status add_texts(struct bundle *b, struct result *r, const char *stem)
 {
-    char *json = json_dumps(b->run[b->runs - 1], JSON_INDENT(1));
+    freed_auto char *json = json_dumps(b->run[b->runs - 1], JSON_INDENT(1));
     const char *const texts[][2] = {{".yaml", h5_read_text(&r->h5, "/spec/text", r->region)},
                                     {".resolved.yaml", h5_read_text(&r->h5, "/spec/resolved", r->region)},
                                     {".json", json}};
-    enum status status = h5_status(&r->h5);
-    for (size_t i = 0; i < 3 && status == ST_OK; i++)
-        status = bundle_add(b, region_text(b->region, "%s%s", stem, texts[i][0]), NULL, texts[i][1]);
-    free(json);
-    return status;
+    TRY(h5_status(&r->h5));
+    for (size_t i = 0; i < 3; i++)
+        TRY(bundle_add(b, region_text(b->region, "%s%s", stem, texts[i][0]), NULL, texts[i][1]));
+    return ST_OK;
 }
 
 static enum status add_open(struct bundle *b, const char *path, struct result *r)

@@ -26,15 +26,12 @@ struct findings {
 
 static void count_run(struct findings *f, int code)
 {
+    int *const found = code == ST_OK         ? &f->hold
+                       : code == ST_UNPROVEN ? &f->partly
+                       : code == ST_DIFFERS  ? &f->wrong
+                                             : &f->untested;
     f->runs++;
-    if (code == ST_OK)
-        f->hold++;
-    else if (code == ST_UNPROVEN)
-        f->partly++;
-    else if (code == ST_DIFFERS)
-        f->wrong++;
-    else
-        f->untested++;
+    ++*found;
     if (code > 128) f->signal = code;
 }
 
@@ -117,8 +114,9 @@ int bundle_verify(const char *path, bool plan_only, bool json, FILE *out)
 {
     const char *set = getenv("TMPDIR"), *temporary = set && *set ? set : P_tmpdir;
     region_auto *region = region_create();
+    json_auto_t *runs = json_array(), *pairs = json_array();
     struct findings f = {
-        .region = region, .plan_only = plan_only, .json = json, .out = out, .run = json_array(), .pairs = json_array()};
+        .region = region, .plan_only = plan_only, .json = json, .out = out, .run = runs, .pairs = pairs};
     char *folder = region_text(f.region, "%s/rematch-bundle-XXXXXX", temporary);
     int code = ST_FAILED;
     const sigset_t before = signals_block(SIGPIPE); /* until the folder is removed */
@@ -131,7 +129,5 @@ int bundle_verify(const char *path, bool plan_only, bool json, FILE *out)
         report_error(fail(ST_FAILED, "%s: cannot make a temporary folder: %s", temporary, strerror(errno)));
     }
     if (!f.signal) sigprocmask(SIG_SETMASK, &before, NULL);
-    json_decref(f.run);
-    json_decref(f.pairs);
     return code;
 }

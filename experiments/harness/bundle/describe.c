@@ -1,6 +1,5 @@
 /* What a bundle says about itself, for people (README.md, from readme.md.in) and for repositories of research data
  * (RO-Crate 1.1: https://w3id.org/ro/crate/1.1). */
-#include <stdlib.h>
 #include <string.h>
 
 #include "analysis/figures.h"
@@ -124,11 +123,10 @@ static const char *values_of(const struct bundle *b, const char *group, const ch
     json_auto_t *seen = json_object();
     const char *all = "";
     for (int i = 0; i < b->runs; i++) {
-        char *value = json_dumps(json_object_get(json_object_get(b->run[i], group), name), JSON_ENCODE_ANY);
+        freed_auto char *value = json_dumps(json_object_get(json_object_get(b->run[i], group), name), JSON_ENCODE_ANY);
         if (value && !json_object_get(seen, value))
             all = region_text(b->region, "%s%s%s", all, *all ? " · " : "", value);
         if (value) json_object_set_new(seen, value, json_true());
-        free(value);
     }
     return all;
 }
@@ -153,17 +151,13 @@ static void print_readme(const struct bundle *b, FILE *out)
 
 enum status bundle_describe(struct bundle *bundle)
 {
-    char *text = NULL;
+    freed_auto char *text = NULL;
     size_t length;
     FILE *out = open_memstream(&text, &length);
     print_readme(bundle, out);
     fclose(out);
-    enum status status = bundle_add(bundle, "README.md", NULL, text);
-    free(text);
-    TRY(status);
+    TRY(bundle_add(bundle, "README.md", NULL, text));
     json_auto_t *tree = crate(bundle);
-    text = json_dumps(tree, JSON_INDENT(1));
-    status = bundle_add(bundle, "ro-crate-metadata.json", NULL, text);
-    free(text);
-    return status;
+    freed_auto char *metadata = json_dumps(tree, JSON_INDENT(1));
+    return bundle_add(bundle, "ro-crate-metadata.json", NULL, metadata);
 }

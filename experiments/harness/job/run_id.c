@@ -3,9 +3,7 @@
 
 #include <gnu/libc-version.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/file.h"
 
@@ -37,15 +35,13 @@ static const char *numerics_of(const char *resolved, struct region *region)
 enum status program_digest(char text[33])
 {
     static const char path[] = "/proc/self/exe";
-    int descriptor;
+    descriptor_auto int descriptor = -1;
     uint64_t bytes;
     TRY(file_open(path, &descriptor, &bytes));
-    void *program = allocate((size_t)bytes, 1);
-    const enum status status = file_read(descriptor, path, 0, (size_t)bytes, program);
+    freed_auto void *program = allocate((size_t)bytes, 1);
+    TRY(file_read(descriptor, path, 0, (size_t)bytes, program));
     digest_print(digest_bytes(program, (size_t)bytes), text);
-    free(program);
-    close(descriptor);
-    return status;
+    return ST_OK;
 }
 
 static const char *digest_text(struct digest digest, struct region *region)

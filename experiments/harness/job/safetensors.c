@@ -178,11 +178,9 @@ static enum status read_header(struct safetensors *file)
     if (bytes > file->bytes - LENGTH_BYTES || bytes > HEADER_MAX)
         return fail(ST_FAILED, "%s: not a safetensors file, or cut off: a header of %llu bytes in a file of %llu",
                     file->path, (unsigned long long)bytes, (unsigned long long)file->bytes);
-    char *text = allocate((size_t)bytes, 1);
-    enum status status = file_read(file->descriptor, file->path, LENGTH_BYTES, (size_t)bytes, text);
-    json_auto_t *header = status == ST_OK ? json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &error) : NULL;
-    free(text);
-    if (status != ST_OK) return status;
+    freed_auto char *text = allocate((size_t)bytes, 1);
+    TRY(file_read(file->descriptor, file->path, LENGTH_BYTES, (size_t)bytes, text));
+    json_auto_t *header = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &error);
     if (!header)
         return fail(ST_FAILED, "%s: its header is not the JSON of a safetensors file: %.200s", file->path, error.text);
     return read_tensors(file, header, LENGTH_BYTES + bytes);

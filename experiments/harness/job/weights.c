@@ -307,15 +307,13 @@ static enum status load_tensor(const struct weights *w, int index, struct backen
 
 enum status weights_load(const struct weights *weights, struct backend *backend, struct executor *exec)
 {
-    float *slice = allocate(SLICE, sizeof *slice);
-    enum status status = ST_OK;
+    freed_auto float *slice = allocate(SLICE, sizeof *slice);
     const int parameters = weights->graph->parameters;
-    for (int i = 0; status == ST_OK && i < tensors_of(weights->graph); i++) {
+    for (int i = 0; i < tensors_of(weights->graph); i++) {
         float *to = i < parameters ? executor_parameter(exec, i) : executor_running(exec, i - parameters);
-        if (weights->given[i]) status = load_tensor(weights, i, backend, to, slice);
+        if (weights->given[i]) TRY(load_tensor(weights, i, backend, to, slice));
     }
-    free(slice);
-    return status;
+    return ST_OK;
 }
 
 char *weights_text(const struct weights *weights)

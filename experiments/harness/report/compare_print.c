@@ -1,6 +1,5 @@
 /* A comparison as text and as JSON. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "analysis/compare.h"
@@ -140,28 +139,25 @@ void comparison_print_figures(const struct comparison *c, FILE *out)
 
 static json_t *sentence_of(const struct comparison *c)
 {
-    char *text = NULL;
+    freed_auto char *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);
     if (out) print_sentence(c, "", "; and: ", out);
-    json_t *sentence = out && fclose(out) == 0 ? json_string(text) : NULL;
-    free(text);
-    return sentence ? sentence : json_null();
+    return out && fclose(out) == 0 ? figure_text(text) : json_null();
 }
 
 json_t *comparison_figures(const struct comparison *c)
 {
     const enum verdict verdict = comparison_verdict(c);
-    json_t *all = json_object(), *first = c->differs ? json_object() : json_null();
-    if (c->differs) {
-        PUT_ALL(first, KEY("step", c->first_step), KEY("tensor", c->first_tensor), KEY("loss_ulp", c->loss_ulp));
-    }
-    PUT_ALL(all, KEY("verdict", verdicts[verdict].json), KEY("sentence", sentence_of(c)),
-            KEY("equal", json_boolean(!c->differs)), KEY("proven", json_boolean(verdict == VERDICT_EQUAL)),
-            KEY("first_difference", first), KEY("fault_not_caught", verdict == VERDICT_NOT_CAUGHT ? c->fault : NULL));
+    json_t *first = json_null();
+    if (c->differs)
+        first = FIGURES(KEY("step", c->first_step), KEY("tensor", c->first_tensor), KEY("loss_ulp", c->loss_ulp));
+    json_t *all = FIGURES(KEY("verdict", verdicts[verdict].json), KEY("sentence", sentence_of(c)),
+                          KEY("equal", json_boolean(!c->differs)),
+                          KEY("proven", json_boolean(verdict == VERDICT_EQUAL)), KEY("first_difference", first),
+                          KEY("fault_not_caught", verdict == VERDICT_NOT_CAUGHT ? c->fault : NULL));
     json_object_update(all, c->figures);
-    PUT_ALL(all, KEY("steps", c->steps), KEY("peak_ratio", c->peak_ratio), KEY("live_ratio", c->live_ratio),
-            KEY("time_ratio", c->time_ratio), KEY("best_case_ratio", c->best_case_ratio),
-            KEY("side_by_side", json_boolean(c->side_by_side)));
-    return all;
+    return PUT_ALL(all, KEY("steps", c->steps), KEY("peak_ratio", c->peak_ratio), KEY("live_ratio", c->live_ratio),
+                   KEY("time_ratio", c->time_ratio), KEY("best_case_ratio", c->best_case_ratio),
+                   KEY("side_by_side", json_boolean(c->side_by_side)));
 }

@@ -37,9 +37,9 @@ static void check(struct doctor *d, enum state state, const char *what, const ch
 /* What a shell command prints, as one line, and its exit code. */
 static const char *output_of(struct doctor *d, const char *command, int *code)
 {
-    char *all = command_output(command, 4096, code), *text = region_text(d->region, "%s", all);
+    freed_auto char *all = command_output(command, 4096, code);
+    char *text = region_text(d->region, "%s", all);
     for (char *c = text; (c = strchr(c, '\n'));) *c = c[1] ? ' ' : '\0';
-    free(all);
     return text;
 }
 

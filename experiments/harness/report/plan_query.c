@@ -46,11 +46,13 @@ static int by_peak(const void *a, const void *b)
 static void add_row(struct answer *a, const struct trial *t)
 {
     const size_t own = plan_peak(a->job->plan);
-    json_t *one = trial_figures(t);
-    PUT_ALL(one, KEY("share_percent", a->baseline ? 100 * (double)t->plan.arena / (double)a->baseline : 0.0),
-            KEY("change_percent", own ? 100 * ((double)t->plan.peak / (double)own - 1) : 0.0),
-            KEY("gap_percent", t->gap), KEY("pareto", json_boolean(t->best)), KEY("largest_tensors", t->peak_tensors));
-    json_array_append_new(json_object_get(a->figures, "plans"), one);
+    json_array_append_new(
+        json_object_get(a->figures, "plans"),
+        PUT_ALL(trial_figures(t),
+                KEY("share_percent", a->baseline ? 100 * (double)t->plan.arena / (double)a->baseline : 0.0),
+                KEY("change_percent", own ? 100 * ((double)t->plan.peak / (double)own - 1) : 0.0),
+                KEY("gap_percent", t->gap), KEY("pareto", json_boolean(t->best)),
+                KEY("largest_tensors", t->peak_tensors)));
 }
 
 static void add_rows(struct answer *a, const struct trial **row, int rows)
@@ -306,19 +308,19 @@ enum status plan_query_read(const struct arguments *arguments, struct plan_query
 
 enum status plan_query_answer(const struct plan_query *query, const struct job *job, FILE *out)
 {
-    struct answer a = {.query = query, .job = job, .figures = json_object(), .notes = json_array()};
     region_auto *region = region_create();
+    json_auto_t *figures = json_object(), *notes = json_array();
+    struct answer a = {.query = query, .job = job, .figures = figures, .notes = notes};
     a.grid = (struct policy_grid){.region = region, .job = job, .progress = stderr, .slowdown = INFINITY};
     if (query->question->must & BIT(SLOWDOWN)) a.grid.slowdown = query->slowdown;
     PUT_ALL(a.figures, KEY("name", job->spec->name), KEY("policy", job->spec->policy->name),
             KEY("batch", job->spec->batch));
     const enum status status = query->question->find(&a);
     terminal_note(stderr, "");
-    if (status == ST_OK && query->json)
-        figures_write(json_incref(a.figures), out);
-    else if (status == ST_OK)
+    TRY(status);
+    if (query->json)
+        figures_write(json_incref(figures), out);
+    else
         print_answer(&a, out);
-    json_decref(a.figures);
-    json_decref(a.notes);
-    return status;
+    return ST_OK;
 }

@@ -1,6 +1,4 @@
 /* The page: one file with Chart.js, a script, a style sheet, and the tree as JSON. */
-#include <stdlib.h>
-
 #include "report/report_tree.h"
 
 EMBED(embedded_style, "experiments/harness/report/report.css");
@@ -35,9 +33,8 @@ static void write_data(const char *json, FILE *out)
 
 void report_print_page(const void *tree, FILE *out)
 {
-    char *json = json_dumps(tree, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    freed_auto char *json = json_dumps(tree, JSON_COMPACT | JSON_REAL_PRECISION(17));
     fprintf(out, "%s%s%s%s", report_page_begins, head, embedded_style, body);
     write_data(json, out);
-    free(json);
     fprintf(out, "%s%s%s%s%s", script, embedded_charts, script, embedded_script, end);
 }

@@ -25,8 +25,10 @@ bool h5_exists(struct h5 *h5, const char *path)
     return there;
 }
 
-/* An array, whose extent fits the file. The caller closes it, opened or not: the guard lasts until then. */
+/* An array, whose extent fits the file. array_auto: closed at the end of the block, opened or not: the guard lasts
+ * until then. */
 struct array {
+    struct h5 *h5;
     hid_t id, type, space;
     int rank;
     hsize_t extent[RANK_MAX];
@@ -57,17 +59,18 @@ static bool refuse_rows(struct h5 *h5, const char *path, const struct array *arr
     return h5_refuse(h5, path, why);
 }
 
-static void array_close(struct h5 *h5, struct array *array)
+#define array_auto struct array __attribute__((cleanup(array_close)))
+static void array_close(struct array *array)
 {
-    h5_drop(h5, array->type, "an array");
-    h5_drop(h5, array->space, "an array");
-    h5_drop(h5, array->id, "an array");
-    h5_release(h5);
+    h5_drop(array->h5, array->type, "an array");
+    h5_drop(array->h5, array->space, "an array");
+    h5_drop(array->h5, array->id, "an array");
+    h5_release(array->h5);
 }
 
 static bool array_open(struct h5 *h5, const char *path, struct array *array)
 {
-    *array = (struct array){-1, -1, -1, 0, {0}, 1};
+    *array = (struct array){h5, -1, -1, -1, 0, {0}, 1};
     h5_guard(h5);
     if (h5->broken) return false;
     if (!h5_exists(h5, path)) return h5_refuse(h5, path, "is missing");
@@ -92,18 +95,16 @@ static bool array_open(struct h5 *h5, const char *path, struct array *array)
 
 uint64_t h5_rows(struct h5 *h5, const char *path)
 {
-    struct array array;
+    array_auto array;
     uint64_t rows = array_open(h5, path, &array) ? array.extent[0] : 0;
     if (rows > 0 && rows > array_stored(&array, true) && !refuse_rows(h5, path, &array, rows)) rows = 0;
-    array_close(h5, &array);
     return rows;
 }
 
 uint64_t h5_rows_stored(struct h5 *h5, const char *path)
 {
-    struct array array;
+    array_auto array;
     uint64_t rows = array_open(h5, path, &array) ? array.extent[0] : 0, stored = rows ? array_stored(&array, false) : 0;
-    array_close(h5, &array);
     return rows < stored ? rows : stored;
 }
 
@@ -151,28 +152,24 @@ static bool array_check(struct h5 *h5, const char *path, const struct array *arr
 void h5_read_rows(struct h5 *h5, const char *path, enum number number, size_t width, uint64_t first, uint64_t count,
                   void *data)
 {
-    struct array array;
+    array_auto array;
     bool ok = array_open(h5, path, &array) && array_check(h5, path, &array, number, width, first, count);
     ok = ok && read_rows(h5, path, &array, number, first, count, data);
     if (ok && number == NUMBER_U8 && !are_flags(data, count * width))
         ok = h5_refuse(h5, path, "holds a flag other than 0 or 1");
     if (!ok) memset(data, 0, (size_t)count * width * h5_number_bytes(number));
-    array_close(h5, &array);
 }
 
 uint64_t h5_width(struct h5 *h5, const char *path)
 {
-    struct array array;
-    const uint64_t width = array_open(h5, path, &array) ? array.row : 0;
-    array_close(h5, &array);
-    return width;
+    array_auto array;
+    return array_open(h5, path, &array) ? array.row : 0;
 }
 
 void h5_expect_rows(struct h5 *h5, const char *path, enum number number, size_t width, uint64_t count)
 {
-    struct array array;
+    array_auto array;
     if (array_open(h5, path, &array)) array_check(h5, path, &array, number, width, 0, count);
-    array_close(h5, &array);
 }
 
 /* Copies a variable-length string of any character set into region. Only a scalar may have line breaks. small: makes
@@ -201,7 +198,7 @@ static const char *copy_text(struct h5 *h5, const char *path, const struct array
 
 const char **h5_read_texts(struct h5 *h5, const char *path, struct region *region, size_t *count)
 {
-    struct array array;
+    array_auto array;
     const char **texts = NULL;
     uint64_t left = h5->bytes;
     bool ok = array_open(h5, path, &array);
@@ -215,7 +212,6 @@ const char **h5_read_texts(struct h5 *h5, const char *path, struct region *regio
     for (hsize_t i = 0; i < *count && !h5->broken; i++) texts[i] = copy_text(h5, path, &array, i, small, region, &left);
     h5_drop(h5, small, path);
     if (h5->broken) *count = 0;
-    array_close(h5, &array);
     return *count ? texts : NULL;
 }
 

@@ -4,7 +4,6 @@
 #include "result/h5_write.h"
 
 #include <hdf5_hl.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "console/utf8.h"
@@ -77,11 +76,9 @@ static size_t row_bytes(const struct entry *e) { return (size_t)e->width * h5_nu
 static struct digest digest_text(const char *text, bool alone)
 {
     const size_t bytes = text ? strlen(text) : 0;
-    char *copy = memcpy(allocate(bytes + 1, 1), bytes ? text : "", bytes);
+    freed_auto char *copy = memcpy(allocate(bytes + 1, 1), bytes ? text : "", bytes);
     utf8_clean(copy, alone ? "\n\t" : "");
-    const struct digest digest = digest_bytes(copy, strlen(copy));
-    free(copy);
-    return digest;
+    return digest_bytes(copy, strlen(copy));
 }
 
 /* Adds the next rows of an attribute or an array: row by row, because they may be written by any number of calls. */
@@ -282,7 +279,7 @@ static void copy_array(struct h5 *h5, struct h5 *from, const struct entry *entry
     const struct entry e = *entry; /* writing may move it */
     const size_t bytes = row_bytes(&e);
     const uint64_t most = bytes < SLICE_BYTES ? SLICE_BYTES / bytes : 1;
-    char *slice = allocate(most < rows ? most : rows, bytes);
+    freed_auto char *slice = allocate(most < rows ? most : rows, bytes);
     h5_expect_rows(from, e.path, e.number, (size_t)e.width, rows);
     for (uint64_t first = 0, count; first < rows && !from->broken; first += count) {
         count = rows - first < most ? rows - first : most;
@@ -293,7 +290,6 @@ static void copy_array(struct h5 *h5, struct h5 *from, const struct entry *entry
         else
             append_rows(h5, e.path, count, slice);
     }
-    free(slice);
 }
 
 void h5_copy_rows(struct h5 *h5, struct h5 *from, uint64_t (*rows)(void *self, const char *path), void *self)
@@ -332,13 +328,12 @@ static bool data_holds(struct h5 *h5, const struct entry *e, struct entry *found
     }
     if (h5_rows(h5, e->path) != e->extent) return false;
     if (e->written && e->written != e->extent) return false;
-    char *rows = allocate(most < e->written ? most : e->written, bytes + 1);
+    freed_auto char *rows = allocate(most < e->written ? most : e->written, bytes + 1);
     for (uint64_t first = 0, count; !h5->broken && first < e->written; first += count) {
         count = e->written - first < most ? e->written - first : most;
         h5_read_rows(h5, e->path, e->number, (size_t)e->width, first, count, rows);
         entry_add(found, count, rows);
     }
-    free(rows);
     return true;
 }
 

@@ -3,7 +3,6 @@
 
 #include <gnu/libc-version.h>
 #include <jansson.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -26,11 +25,9 @@ enum { DIFF_MAX = 1 << 20 };
 static const char *git(const char *command, struct region *region)
 {
     int code;
-    char *text =
+    freed_auto char *text =
         command_output(region_text(region, "git -C \"$REMATCH_FOLDER\" %s 2>/dev/null", command), DIFF_MAX, &code);
-    const char *copy = code == 0 ? region_text(region, "%s", text) : NULL;
-    free(text);
-    return copy;
+    return code == 0 ? region_text(region, "%s", text) : NULL;
 }
 
 static void write_git(struct h5 *h5)
@@ -114,7 +111,7 @@ static void write_data(struct h5 *h5, const struct dataset *dataset)
         {0}};
     size_t files = (size_t)dataset->files;
     const uint8_t synthetic = dataset->synthetic;
-    const char **texts = allocate(files, sizeof *texts);
+    freed_auto const char **texts = allocate(files, sizeof *texts);
     table_write(h5, group, "file", columns, files, dataset->file, sizeof *dataset->file);
     h5_attribute_text(h5, group, "name", dataset->kind->name);
     h5_attribute(h5, group, "synthetic", NUMBER_U8, &synthetic);
@@ -127,7 +124,6 @@ static void write_data(struct h5 *h5, const struct dataset *dataset)
     h5_attribute_text(h5, group, "notice", dataset->notice);
     for (size_t i = 0; i < files; i++) texts[i] = dataset->file[i].sha256;
     h5_texts(h5, "/provenance/data/sha256", files, texts);
-    free(texts);
 }
 
 /* The file of initial values, what it lacks, and its tensors that the model does not use. */

@@ -61,29 +61,28 @@ const struct field record_eval_columns[] = {
 };
 
 static const struct field summary_columns[] = {
-    {"high_water_bytes", NUMBER_U64, 1, SUMMARY(high_water), NULL, NULL},
-    {"start_rss_bytes", NUMBER_U64, 1, SUMMARY(start_rss), NULL, NULL},
-    {"wall_ns", NUMBER_U64, 1, SUMMARY(wall_ns), NULL, NULL},
-    {"setup_ns", NUMBER_U64, 1, SUMMARY(setup_ns), NULL, NULL},
-    {"states_ns", NUMBER_U64, 1, SUMMARY(states_ns), NULL, NULL},
+    {"high_water_bytes", NUMBER_U64, 1, SUMMARY(high_water)},
+    {"start_rss_bytes", NUMBER_U64, 1, SUMMARY(start_rss)},
+    {"wall_ns", NUMBER_U64, 1, SUMMARY(wall_ns)},
+    {"setup_ns", NUMBER_U64, 1, SUMMARY(setup_ns)},
+    {"states_ns", NUMBER_U64, 1, SUMMARY(states_ns)},
     {0},
 };
 
 const struct field record_figure_columns[] = {
-    {"steps", NUMBER_U64, 1, FIGURE(steps), NULL, NULL},
-    {"live_peak_bytes", NUMBER_U64, 1, FIGURE(live_peak), NULL, NULL},
-    {"peak_bytes", NUMBER_U64, 1, FIGURE(peak), NULL, NULL},
-    {"timed_steps", NUMBER_U64, 1, FIGURE(timing.steps), NULL, NULL},
-    {"overhead_bytes", NUMBER_U64, 1, FIGURE(overhead), NULL, NULL},
-    {"final_loss", NUMBER_F32, 1, FIGURE(final_loss), NULL, NULL},
-    {"step_median_ns", NUMBER_F64, 1, FIGURE(timing.median_ns), NULL, NULL},
-    {"step_least_ns", NUMBER_F64, 1, FIGURE(timing.least_ns), NULL, NULL},
-    {"step_most_ns", NUMBER_F64, 1, FIGURE(timing.most_ns), NULL, NULL},
+    {"steps", NUMBER_U64, 1, FIGURE(steps)},
+    {"live_peak_bytes", NUMBER_U64, 1, FIGURE(live_peak)},
+    {"peak_bytes", NUMBER_U64, 1, FIGURE(peak)},
+    {"timed_steps", NUMBER_U64, 1, FIGURE(timing.steps)},
+    {"overhead_bytes", NUMBER_U64, 1, FIGURE(overhead)},
+    {"final_loss", NUMBER_F32, 1, FIGURE(final_loss)},
+    {"step_median_ns", NUMBER_F64, 1, FIGURE(timing.median_ns)},
+    {"step_least_ns", NUMBER_F64, 1, FIGURE(timing.least_ns)},
+    {"step_most_ns", NUMBER_F64, 1, FIGURE(timing.most_ns)},
     {0},
 };
 
-const struct field record_device_columns[] = {
-    {"device_overhead_bytes", NUMBER_U64, 1, FIGURE(device_overhead), NULL, NULL}, {0}};
+const struct field record_device_columns[] = {{"device_overhead_bytes", NUMBER_U64, 1, FIGURE(device_overhead)}, {0}};
 
 /* Digests of every tensor: of the optimizer's and of running state where there is any. */
 static bool is_kept(const struct job *job, int digests)
@@ -156,11 +155,10 @@ static void layout_steps(struct h5 *h5)
 
 static void layout_tensors(struct h5 *h5, const char *path, const struct parameter *tensor, int count)
 {
-    const char **names = allocate((size_t)count, sizeof *names);
+    freed_auto const char **names = allocate((size_t)count, sizeof *names);
     for (int i = 0; i < count; i++) names[i] = tensor[i].name;
     h5_texts(h5, path, (size_t)count, names);
     h5_scale(h5, path, "tensor");
-    free(names);
 }
 
 /* Digests of every tensor: [step, tensor, low and high word]. */

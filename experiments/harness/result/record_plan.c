@@ -120,25 +120,25 @@ const struct field record_parameter_columns[] = {
 };
 
 const struct field record_settings[] = {
-    {"batch", NUMBER_U64, 1, DATA(batch), NULL, NULL},
-    {"granularity", NUMBER_U64, 1, DATA(granularity), NULL, NULL},
-    {"rng", NUMBER_U64, 1, DATA(rng), NULL, NULL},
-    {"drop_dead", NUMBER_U64, 1, DATA(drop_dead), NULL, NULL},
+    {"batch", NUMBER_U64, 1, DATA(batch)},
+    {"granularity", NUMBER_U64, 1, DATA(granularity)},
+    {"rng", NUMBER_U64, 1, DATA(rng)},
+    {"drop_dead", NUMBER_U64, 1, DATA(drop_dead)},
     {"slices", NUMBER_U64, 1, DATA(slices), NULL, NULL, true},
     {0},
 };
 
 const struct field record_static_settings[] = {
-    {"batch_bytes", NUMBER_U64, 1, DATA(batch_bytes), NULL, NULL},
-    {"device_bytes", NUMBER_U64, 1, DATA(device_bytes), NULL, NULL},
-    {"optimizer_copies", NUMBER_U64, 1, DATA(optimizer_copies), NULL, NULL},
+    {"batch_bytes", NUMBER_U64, 1, DATA(batch_bytes)},
+    {"device_bytes", NUMBER_U64, 1, DATA(device_bytes)},
+    {"optimizer_copies", NUMBER_U64, 1, DATA(optimizer_copies)},
     {0},
 };
 
 static const struct field other_settings[] = {
-    {"evaluation_arena_bytes", NUMBER_U64, 1, DATA(evaluation_arena), NULL, NULL},
-    {"peak_op", NUMBER_TEXT, 1, DATA(peak_op), NULL, NULL},
-    {"hash", NUMBER_TEXT, 1, DATA(hash), NULL, NULL},
+    {"evaluation_arena_bytes", NUMBER_U64, 1, DATA(evaluation_arena)},
+    {"peak_op", NUMBER_TEXT, 1, DATA(peak_op)},
+    {"hash", NUMBER_TEXT, 1, DATA(hash)},
     {0},
 };
 
@@ -146,18 +146,18 @@ static const struct field *const settings[] = {record_settings, record_static_se
 enum { SETTINGS = sizeof settings / sizeof *settings };
 
 const struct field record_bound_columns[] = {
-    {"memory_floor_bytes", NUMBER_U64, 1, BOUND(floor), NULL, NULL},
-    {"knapsack_slowdown", NUMBER_F64, 1, BOUND(knapsack), NULL, NULL},
-    {"binomial_slowdown", NUMBER_F64, 1, BOUND(binomial), NULL, NULL},
-    {"closure_slowdown", NUMBER_F64, 1, BOUND(closure), NULL, NULL},
-    {"gap_percent", NUMBER_F64, 1, BOUND(gap), NULL, NULL},
+    {"memory_floor_bytes", NUMBER_U64, 1, BOUND(floor)},
+    {"knapsack_slowdown", NUMBER_F64, 1, BOUND(knapsack)},
+    {"binomial_slowdown", NUMBER_F64, 1, BOUND(binomial)},
+    {"closure_slowdown", NUMBER_F64, 1, BOUND(closure)},
+    {"gap_percent", NUMBER_F64, 1, BOUND(gap)},
     {0},
 };
 
 const struct field record_budget_columns[] = {
-    {"budget_arena_bytes", NUMBER_U64, 1, BOUND(budget), NULL, NULL},
-    {"budget_bound_slowdown", NUMBER_F64, 1, BOUND(budget_bound), NULL, NULL},
-    {"budget_gap_percent", NUMBER_F64, 1, BOUND(budget_gap), NULL, NULL},
+    {"budget_arena_bytes", NUMBER_U64, 1, BOUND(budget)},
+    {"budget_bound_slowdown", NUMBER_F64, 1, BOUND(budget_bound)},
+    {"budget_gap_percent", NUMBER_F64, 1, BOUND(budget_gap)},
     {0},
 };
 

@@ -4,7 +4,6 @@
 #include "result/record.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 enum { SLICE_BYTES = 1 << 24 };
 
@@ -76,13 +75,12 @@ static void write_tensor(struct h5 *h5, const struct job *job, const char *path,
 {
     const hsize_t rows = (hsize_t)p->definition.shape.dim[0], row = (hsize_t)p->elements / rows;
     const hsize_t most = row * sizeof(float) < SLICE_BYTES ? SLICE_BYTES / (row * sizeof(float)) : 1;
-    float *slice = allocate((size_t)((most < rows ? most : rows) * row), sizeof *slice);
+    freed_auto float *slice = allocate((size_t)((most < rows ? most : rows) * row), sizeof *slice);
     for (hsize_t first = 0; first < rows; first += most) {
         const hsize_t count = rows - first < most ? rows - first : most;
         job->backend->kind->download(job->backend, slice, values + first * row, (size_t)(count * row) * sizeof *slice);
         h5_write_rows(h5, path, first, count, slice);
     }
-    free(slice);
 }
 
 static void write_moment(struct h5 *h5, const struct job *job, const struct moment *moment, struct executor *exec)

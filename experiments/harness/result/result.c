@@ -2,7 +2,6 @@
 #include "result/result.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -239,15 +238,13 @@ enum status result_same_rows(struct result *a, struct result *b, const char *pat
     enum { SLICE = 4 << 20 };
     const uint64_t width = h5_width(&b->h5, path), bytes = width * h5_number_bytes(number),
                    most = bytes && bytes < SLICE ? SLICE / bytes : 1;
-    char *x = allocate((size_t)most, (size_t)bytes), *y = allocate((size_t)most, (size_t)bytes);
+    freed_auto char *x = allocate((size_t)most, (size_t)bytes), *y = allocate((size_t)most, (size_t)bytes);
     for (*same = 0; *same < rows; ++*same) {
         const uint64_t row = *same % most, count = rows - *same < most ? rows - *same : most;
         if (row == 0) h5_read_rows(&a->h5, path, number, (size_t)width, *same, count, x);
         if (row == 0) h5_read_rows(&b->h5, path, number, (size_t)width, *same, count, y);
         if (memcmp(x + row * bytes, y + row * bytes, (size_t)bytes) != 0) break;
     }
-    free(x);
-    free(y);
     TRY(h5_status(&a->h5));
     return h5_status(&b->h5);
 }

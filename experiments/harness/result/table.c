@@ -3,7 +3,6 @@
 #include "result/h5_write.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { WIDEST = 2 * sizeof(uint64_t) };
@@ -75,19 +74,19 @@ static size_t column_bytes(const struct field *c) { return h5_number_bytes(c->nu
 
 static void write_scale(struct h5 *h5, const char *group, const char *scale, size_t count)
 {
-    uint32_t *numbers = allocate(count, sizeof *numbers);
+    freed_auto uint32_t *numbers = allocate(count, sizeof *numbers);
     char path[256];
     for (size_t i = 0; i < count; i++) numbers[i] = (uint32_t)i;
     h5_group(h5, group);
     h5_array(h5, join(path, group, scale), NUMBER_U32, 1, &(hsize_t){count}, numbers);
     h5_scale(h5, path, scale);
-    free(numbers);
 }
 
 void table_write(struct h5 *h5, const char *group, const char *scale, const struct field *columns, size_t count,
                  const void *rows, size_t stride)
 {
-    char *gathered = allocate(count, WIDEST), path[256], scale_path[256];
+    freed_auto char *gathered = allocate(count, WIDEST);
+    char path[256], scale_path[256];
     if (!h5_exists(h5, join(scale_path, group, scale))) write_scale(h5, group, scale, count);
     for (const struct field *c = columns; c->name; c++) {
         const size_t bytes = column_bytes(c);
@@ -97,13 +96,13 @@ void table_write(struct h5 *h5, const char *group, const char *scale, const stru
         h5_array(h5, join(path, group, c->name), c->number, c->width > 1 ? 2 : 1, extent, gathered);
         describe(h5, group, path, scale_path, c);
     }
-    free(gathered);
 }
 
 void table_read(struct h5 *h5, const char *group, const struct field *columns, size_t count, void *rows, size_t stride,
                 bool added, struct region *region)
 {
-    char *gathered = allocate(count, WIDEST), path[256];
+    freed_auto char *gathered = allocate(count, WIDEST);
+    char path[256];
     for (const struct field *c = columns; c->name; c++) {
         const size_t bytes = column_bytes(c);
         const void *read = gathered;
@@ -121,7 +120,6 @@ void table_read(struct h5 *h5, const char *group, const struct field *columns, s
         for (size_t i = 0; i < count; i++)
             memcpy((char *)rows + i * stride + c->offset, (const char *)read + i * bytes, bytes);
     }
-    free(gathered);
 }
 
 void table_write_attributes(struct h5 *h5, const char *object, const struct field *columns, const void *row)

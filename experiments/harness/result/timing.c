@@ -15,17 +15,15 @@ struct timing timing_of(const uint64_t *ns, size_t count)
 {
     if (count < 2) return (struct timing){0};
     const size_t steps = count - 1, low = (steps - 1) / 2, high = steps / 2;
-    uint64_t *sorted = allocate(steps, sizeof *sorted);
+    freed_auto uint64_t *sorted = allocate(steps, sizeof *sorted);
     memcpy(sorted, ns + 1, steps * sizeof *sorted);
     qsort(sorted, steps, sizeof *sorted, ascending);
-    const struct timing timing = {
+    return (struct timing){
         .steps = steps,
         .median_ns = ((double)sorted[low] + (double)sorted[high]) / 2,
         .least_ns = (double)sorted[0],
         .most_ns = (double)sorted[steps - 1],
     };
-    free(sorted);
-    return timing;
 }
 
 void timing_add(struct best_case *least, const uint64_t *op_ns, uint64_t step_ns)

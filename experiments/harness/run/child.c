@@ -71,22 +71,23 @@ const char *child_invocation(void) { return getenv(invocation_variable); }
 
 static enum status spawn(const struct child *child, int report, pid_t *pid)
 {
-    const char **arguments = allocate((size_t)child->overrides + 10, sizeof *arguments);
     char steps[32], parent[32], planned[33] = "";
-    int n = 0;
-    arguments[n++] = "rematch";
-    arguments[n++] = child_command;
-    arguments[n++] = roles[child->baseline];
-    arguments[n++] = child->quiet ? "quiet" : "verbose";
-    arguments[n++] = states[child->temporary ? 2 : child->resume];
     snprintf(steps, sizeof steps, "%lld", (long long)child->steps);
     snprintf(parent, sizeof parent, "%ld", (long)getpid());
     if (child->resolved) digest_print(digest_bytes(child->resolved, strlen(child->resolved)), planned);
-    arguments[n++] = steps;
-    arguments[n++] = planned;
-    arguments[n++] = parent;
-    arguments[n++] = child->spec;
-    for (int i = 0; i < child->overrides; i++) arguments[n++] = child->override[i];
+    const char *const own[] = {"rematch",
+                               child_command,
+                               roles[child->baseline],
+                               child->quiet ? "quiet" : "verbose",
+                               states[child->temporary ? 2 : child->resume],
+                               steps,
+                               planned,
+                               parent,
+                               child->spec};
+    enum { OWN = sizeof own / sizeof *own };
+    freed_auto const char **arguments = allocate((size_t)child->overrides + OWN + 1, sizeof *arguments);
+    memcpy(arguments, own, sizeof own);
+    for (int i = 0; i < child->overrides; i++) arguments[OWN + i] = child->override[i];
 
     waiting_choose();
     posix_spawn_file_actions_t files;
@@ -98,7 +99,6 @@ static enum status spawn(const struct child *child, int report, pid_t *pid)
     int error = posix_spawn(pid, "/proc/self/exe", &files, &attributes, (char *const *)arguments, environ);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&files);
-    free(arguments);
     return error ? fail(ST_FAILED, "a process for the run cannot be started: %s", strerror(error)) : ST_OK;
 }
 

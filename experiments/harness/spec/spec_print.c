@@ -2,7 +2,6 @@
  * spec again. It can be moved to any folder: model files are written out, other files have absolute paths. */
 #include "spec/spec_read.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "spec/model.h"
@@ -92,12 +91,10 @@ static void print_key(struct printer *p, const char *key)
 
 char *spec_print(const struct spec *spec, const struct yaml_tree *root, struct region *region)
 {
-    char *text = NULL;
+    freed_auto char *text = NULL;
     size_t length;
     struct printer p = {open_memstream(&text, &length), spec, root, region};
     for (int i = 0; spec_order[i]; i++) print_key(&p, spec_order[i]);
     fclose(p.out);
-    char *copy = region_text(region, "%s", text);
-    free(text);
-    return copy;
+    return region_text(region, "%s", text);
 }

@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 #include <yaml.h>
 
@@ -286,12 +285,10 @@ static void print(FILE *out, const struct yaml_tree *tree, struct region *region
 
 char *yaml_tree_print(const struct yaml_tree *tree, struct region *region)
 {
-    char *text = NULL;
+    freed_auto char *text = NULL;
     size_t length;
     FILE *out = open_memstream(&text, &length);
     print(out, tree, region);
     fclose(out);
-    char *copy = region_text(region, "%s", text);
-    free(text);
-    return copy;
+    return region_text(region, "%s", text);
 }
