@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -38,28 +37,23 @@ bool tarball_name_is_plain(const char *name)
 
 enum status tarball_digest(struct tar_file *file)
 {
-    int descriptor;
+    descriptor_auto int descriptor = -1;
     if (!file->path) {
         file->bytes = strlen(file->text);
         SHA256Data((const uint8_t *)file->text, file->bytes, file->sha256);
         return ST_OK;
     }
     TRY(file_open(file->path, &descriptor, &file->bytes));
-    const enum status status = files_sha256(descriptor, file->path, file->bytes, file->sha256);
-    close(descriptor);
-    return status;
+    return files_sha256(descriptor, file->path, file->bytes, file->sha256);
 }
 
 static bool has_magic(const char *path)
 {
-    unsigned char begin[sizeof zstd_magic] = {0};
-    struct stat about;
-    if (stat(path, &about) != 0 || !S_ISREG(about.st_mode)) return false; /* a pipe would be waited for */
-    FILE *file = fopen(path, "re");
-    if (!file) return false;
-    const bool read = fread(begin, sizeof begin, 1, file) == 1;
-    fclose(file);
-    return read && memcmp(begin, zstd_magic, sizeof begin) == 0;
+    unsigned char begin[sizeof zstd_magic];
+    descriptor_auto int descriptor = -1;
+    uint64_t bytes;
+    return file_open(path, &descriptor, &bytes) == ST_OK &&
+           file_read(descriptor, path, 0, sizeof begin, begin) == ST_OK && !memcmp(begin, zstd_magic, sizeof begin);
 }
 
 bool tarball_is_one(const char *path) { return text_ends(path, tail) || has_magic(path); }
@@ -88,7 +82,7 @@ static enum status put_content(struct archive *a, const char *path, const struct
 static enum status put_file(struct archive *a, const char *path, const struct tar_file *file)
 {
     char name[sizeof root + NAME_MAX_BYTES];
-    int descriptor = -1;
+    descriptor_auto int descriptor = -1;
     uint64_t bytes = file->bytes;
     snprintf(name, sizeof name, "%s%s", root, file->name);
     if (file->path) TRY(file_open(file->path, &descriptor, &bytes));
@@ -106,7 +100,6 @@ static enum status put_file(struct archive *a, const char *path, const struct ta
     else
         status = put_content(a, path, file, descriptor);
     archive_entry_free(entry);
-    if (descriptor >= 0) close(descriptor);
     return status;
 }
 
@@ -118,18 +111,16 @@ int tarball_order(const void *a, const void *b)
 static enum status put_all(struct archive *a, const char *path, struct tar_file *file, int files)
 {
     struct tar_file list = {.name = sums};
-    char *text = NULL;
+    freed_auto char *text = NULL;
     size_t length;
     FILE *out = open_memstream(&text, &length);
     for (int i = 0; i < files; i++) fprintf(out, "%s  %s\n", file[i].sha256, file[i].name);
     fclose(out);
     list.text = text;
     list.bytes = length;
-    enum status status = put_file(a, path, &list);
-    for (int i = 0; i < files && status == ST_OK; i++) status = put_file(a, path, &file[i]);
-    free(text);
-    if (status == ST_OK && archive_write_close(a) != ARCHIVE_OK) status = refuse_write(a, path);
-    return status;
+    TRY(put_file(a, path, &list));
+    for (int i = 0; i < files; i++) TRY(put_file(a, path, &file[i]));
+    return archive_write_close(a) == ARCHIVE_OK ? ST_OK : refuse_write(a, path);
 }
 
 enum status tarball_write(const char *path, struct tar_file *file, int files)
@@ -144,9 +135,8 @@ enum status tarball_write(const char *path, struct tar_file *file, int files)
                       archive_write_add_filter_zstd(a) == ARCHIVE_OK &&
                       archive_write_open_filename(a, made.name) == ARCHIVE_OK;
     const enum status status = good ? put_all(a, path, file, files) : refuse_write(a, path);
-    if (status != ST_OK) new_file_drop(&made);
     archive_write_free(a);
-    return status == ST_OK ? new_file_publish(&made) : status;
+    return new_file_end(&made, status);
 }
 
 /* ---- reading ---- */
@@ -257,7 +247,7 @@ enum status tarball_read(const char *path, const char *folder, struct region *re
                          int *files)
 {
     struct unpacking u = {.path = path, .folder = folder, .region = region};
-    int descriptor;
+    descriptor_auto int descriptor = -1;
     uint64_t packed;
     enum status status = file_open(path, &descriptor, &packed);
     if (status != ST_OK) return fail(status == ST_MISSING ? ST_SPEC : status, "%s", status_message());
@@ -270,7 +260,6 @@ enum status tarball_read(const char *path, const char *folder, struct region *re
     if (status == ST_OK) status = read_sums(&u);
     if (status == ST_OK) status = check_sums(&u);
     archive_read_free(u.archive);
-    close(descriptor);
     *file = u.file;
     *files = u.files;
     return status;

@@ -211,11 +211,6 @@ enum status report_write_figures(const json_t *tree, const char *folder)
     enum status status = d.gnuplot ? draw_all(&d) : fail(ST_FAILED, "gnuplot cannot be started: %s", strerror(errno));
     if (d.gnuplot && pclose(d.gnuplot) != 0 && status == ST_OK)
         status = fail(ST_FAILED, "%s: gnuplot failed; its messages are above", folder);
-    for (int i = 0; i < d.files; i++) {
-        if (status == ST_OK)
-            status = new_file_publish(d.file[i]);
-        else
-            new_file_drop(d.file[i]);
-    }
+    for (int i = 0; i < d.files; i++) status = new_file_end(d.file[i], status);
     return status;
 }

@@ -46,9 +46,7 @@ enum status plan_file_write(const struct job *job, const char *path)
     struct h5_manifest *manifest = h5_manifest_create();
     enum status status = write_fresh(job, fresh.name, manifest);
     h5_manifest_destroy(manifest);
-    if (status == ST_OK) return new_file_publish(&fresh);
-    new_file_drop(&fresh);
-    return status;
+    return new_file_end(&fresh, status);
 }
 
 /* ---- reading ---- */

@@ -120,15 +120,13 @@ static enum status move_tensor(const struct state_file *f, int descriptor, const
 static enum status move_all(const struct state_file *f, int descriptor, const char *path, uint64_t at, bool write)
 {
     struct kind kind[KINDS];
-    char *room = f->job->backend->kind->device ? allocate(SLICE, 1) : NULL;
-    enum status status = ST_OK;
+    freed_auto char *room = f->job->backend->kind->device ? allocate(SLICE, 1) : NULL;
     find_kinds(f->job, kind);
     for (const struct kind *k = kind; k < kind + KINDS; k++)
-        for (int i = 0; i < k->count && status == ST_OK; i++)
-            status = move_tensor(f, descriptor, path, &at, write, (char *)k->values(f->exec, i),
-                                 k->copies * parameter_bytes(&k->tensor[i]), room);
-    free(room);
-    return status;
+        for (int i = 0; i < k->count; i++)
+            TRY(move_tensor(f, descriptor, path, &at, write, (char *)k->values(f->exec, i),
+                            k->copies * parameter_bytes(&k->tensor[i]), room));
+    return ST_OK;
 }
 
 /* ---- writing ---- */
@@ -161,9 +159,7 @@ enum status state_file_write(const struct state_file *f, const struct state_figu
     free(h.head);
     if (close(descriptor) < 0 && status == ST_OK)
         status = fail(ST_FAILED, "%s: cannot write: %s", path, strerror(errno));
-    if (status == ST_OK) return new_file_publish(&fresh);
-    new_file_drop(&fresh);
-    return status;
+    return new_file_end(&fresh, status);
 }
 
 /* ---- reading ---- */
@@ -191,12 +187,12 @@ static enum status check_tensors(const char *path, const struct state_file *f, u
     struct kind kind[KINDS];
     find_kinds(f->job, kind);
     for (const struct kind *k = kind; k < kind + KINDS; k++) {
-        struct digest *digest = allocate((size_t)k->count, sizeof *digest), *recorded;
+        freed_auto struct digest *digest = allocate((size_t)k->count, sizeof *digest);
+        const struct digest *recorded;
         memcpy(&recorded, (const char *)past + k->recorded, sizeof recorded);
         for (int i = 0; i < k->count; i++)
             digest[i] = b->kind->digest(b, k->values(f->exec, i), k->copies * parameter_bytes(&k->tensor[i]));
         const struct digest all = digest_bytes(digest, (size_t)k->count * sizeof *digest);
-        free(digest);
         if (k->count && !digest_equal(all, recorded[steps - 1]))
             return fail(ST_FAILED, "%s: its %s is not what %s has after step %" PRIu64, path, k->what, past->h5.path,
                         steps - 1);
@@ -204,32 +200,23 @@ static enum status check_tensors(const char *path, const struct state_file *f, u
     return ST_OK;
 }
 
-static enum status get_all(int descriptor, const char *path, const struct state_file *f, const struct heading *h,
-                           const struct result *past)
-{
-    TRY(file_read(descriptor, path, 0, h->bytes, h->head));
-    TRY(check_head(path, f, h, past));
-    TRY(move_all(f, descriptor, path, h->bytes, false));
-    return check_tensors(path, f, h->head->figures.steps, past);
-}
-
 enum status state_file_read(const struct state_file *f, const struct result *past, struct state_figures *figures,
                             struct best_case *least)
 {
     char path[RECORD_PATH];
-    int descriptor;
+    descriptor_auto int descriptor = -1;
     uint64_t bytes;
     TRY(file_open(path_of(f->path, path), &descriptor, &bytes));
     const struct heading h = heading_create(f->job);
-    const enum status status = get_all(descriptor, path, f, &h, past);
-    if (status == ST_OK) {
-        *figures = h.head->figures;
-        *executor_position(f->exec) = h.head->position;
-        least->rest_ns = figures->rest_ns;
-        least->known = figures->known != 0;
-        memcpy(least->op_ns, h.op_ns, (size_t)least->ops * sizeof *h.op_ns);
-    }
-    free(h.head);
-    close(descriptor);
-    return status;
+    freed_auto struct head *head = h.head;
+    TRY(file_read(descriptor, path, 0, h.bytes, head));
+    TRY(check_head(path, f, &h, past));
+    TRY(move_all(f, descriptor, path, h.bytes, false));
+    TRY(check_tensors(path, f, head->figures.steps, past));
+    *figures = head->figures;
+    *executor_position(f->exec) = head->position;
+    least->rest_ns = figures->rest_ns;
+    least->known = figures->known != 0;
+    memcpy(least->op_ns, h.op_ns, (size_t)least->ops * sizeof *h.op_ns);
+    return ST_OK;
 }

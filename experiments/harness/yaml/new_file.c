@@ -34,12 +34,12 @@ enum status new_file_begin(struct new_file *file, const char *path)
     return ST_OK;
 }
 
-enum status new_file_publish(const struct new_file *file)
+enum status new_file_end(const struct new_file *file, enum status status)
 {
     const char *slash = strrchr(file->path, '/');
     char folder[PATH_MAX];
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - file->path + 1) : 1, slash ? file->path : ".");
-    enum status status = new_file_sync(file->name, O_RDONLY);
+    if (status == ST_OK) status = new_file_sync(file->name, O_RDONLY);
     if (status == ST_OK && rename(file->name, file->path) < 0)
         status = fail(ST_FAILED, "%s: cannot be replaced: %s", file->path, strerror(errno));
     if (status != ST_OK) new_file_drop(file);

@@ -17,10 +17,11 @@ struct new_file {
     char name[PATH_MAX];
 };
 
-/* Creates it, empty. Each is ended by new_file_publish() or new_file_drop(). */
+/* Creates it, empty. Each is ended by new_file_end() or new_file_drop(). */
 enum status new_file_begin(struct new_file *file, const char *path);
 
-/* Forces the file to the disk and renames it to path; on failure it is removed. */
-enum status new_file_publish(const struct new_file *file);
+/* Forces a file that was written (status ST_OK) to the disk and renames it to path. Else, and on failure, it is
+ * removed; returns the first failure. */
+enum status new_file_end(const struct new_file *file, enum status status);
 
 void new_file_drop(const struct new_file *file);

@@ -11,10 +11,8 @@ const char *yaml_write_value(const struct setting *setting, const void *object, 
 {
     if (setting->type != SETTING_PATH) return setting_print(setting, object, region);
     const char *path = *(const char *const *)(const void *)((const char *)object + setting->offset);
-    char *absolute = realpath(path, NULL);
-    const char *text = text_quote(absolute ? absolute : path, region);
-    free(absolute);
-    return text;
+    freed_auto char *absolute = realpath(path, NULL);
+    return text_quote(absolute ? absolute : path, region);
 }
 
 int yaml_write_settings(const struct setting *keys, const void *object, const char *first, const char *between,
@@ -58,7 +56,5 @@ enum status yaml_write_whole(const char *path, void (*write)(const void *of, FIL
     const bool good = write_to(out, write, of);
     const int error = errno;
     if (out) fclose(out);
-    if (good) return new_file_publish(&file);
-    new_file_drop(&file);
-    return fail(ST_FAILED, "%s: cannot be written: %s", path, strerror(error));
+    return new_file_end(&file, good ? ST_OK : fail(ST_FAILED, "%s: cannot be written: %s", path, strerror(error)));
 }
