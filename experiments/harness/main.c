@@ -121,7 +121,7 @@ static enum status run_run(struct arguments *a)
                               .force = a->given[OPTION_FORCE],
                               .print_commands = a->given[OPTION_PRINT_COMMANDS],
                               .resume = resume_of(a->value[OPTION_RESUME])};
-    struct spec *spec;
+    spec_auto *spec = NULL;
     if (request.quiet && request.verbose)
         return fail(ST_SPEC, "run: --quiet and --verbose; expected one of them at most");
     TRY(arguments_spec(a, &request.spec));
@@ -129,17 +129,13 @@ static enum status run_run(struct arguments *a)
     for (int i = 0; i < SIDES; i++)
         request.only[i] = a->given[OPTION_ONLY] && strcmp(a->value[OPTION_ONLY], side_names[i]) == 0;
     TRY(spec_load(request.spec, request.overrides, request.override, &spec));
-    if (!spec->axes && (request.point || request.shards || request.jobs || request.print_commands)) {
-        spec_destroy(spec);
+    if (!spec->axes && (request.point || request.shards || request.jobs || request.print_commands))
         return fail(ST_SPEC, "run: %s sweeps nothing: no --jobs, --shard, --point or --print-commands", request.spec);
-    }
-    if (a->given[OPTION_FOLLOW]) {
-        const enum status status = follow_experiment(spec, stdout);
-        spec_destroy(spec);
-        return status;
-    }
+    if (a->given[OPTION_FOLLOW]) return follow_experiment(spec, stdout);
     child_name_invocation();
-    a->code = spec->axes ? sweep_run(&request, spec) : experiment_run(&request, spec);
+    struct spec *const own = spec; /* which is destroyed by what runs it */
+    spec = NULL;
+    a->code = own->axes ? sweep_run(&request, own) : experiment_run(&request, own);
     return ST_OK;
 }
 
@@ -147,15 +143,16 @@ static enum status run_compare(struct arguments *a)
 {
     struct comparison comparison;
     const enum status status = compare_files(a->operand[0], a->operand[1], &comparison);
-    if (status == ST_OK && a->given[OPTION_JSON]) {
+    json_auto_t *figures = comparison.figures; /* to be freed, whatever the status */
+    TRY(status);
+    a->code = (int)comparison_status(&comparison);
+    if (a->given[OPTION_JSON]) {
         figures_write(comparison_figures(&comparison), stdout);
-    } else if (status == ST_OK) {
+    } else {
         comparison_print_figures(&comparison, stdout);
         comparison_print_verdict(&comparison, true, stdout);
     }
-    if (status == ST_OK) a->code = (int)comparison_status(&comparison);
-    json_decref(comparison.figures);
-    return status;
+    return ST_OK;
 }
 
 static enum status run_show(struct arguments *a)
@@ -169,17 +166,7 @@ static enum status run_show(struct arguments *a)
     return show_file(a->operand[0], a->given[OPTION_PROVENANCE], a->given[OPTION_JSON], stdout);
 }
 
-static enum status run_report(struct arguments *a)
-{
-    struct report_request request = {.files = a->operands,
-                                     .file = a->operand,
-                                     .page = a->value[OPTION_OUT],
-                                     .figures = a->value[OPTION_FIGURES],
-                                     .trace = a->value[OPTION_TRACE],
-                                     .pareto = a->given[OPTION_PARETO]};
-    if (!request.page && !request.figures && !request.trace) request.page = "report.html";
-    return report_make(&request, stdout);
-}
+static enum status run_report(struct arguments *a) { return report_make(a, stdout); }
 
 static enum status run_verify(struct arguments *a)
 {

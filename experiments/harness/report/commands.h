@@ -54,17 +54,12 @@ enum status follow_experiment(const struct spec *spec, FILE *out);
 
 /* ---- report.c: result and plan files as one page, as figures for papers, and as a trace ---- */
 
-struct report_request {
-    int files;
-    const char *const *file;
-    const char *page, *figures, *trace; /* a file, a folder, a file; NULL: not asked for */
-    bool pareto;                        /* the plans of all policies, however large the network */
-};
-
-/* Reads every file before anything is written. ST_SPEC, ST_FAILED: a file is no result file, is damaged, or cannot be
- * written, or the page or trace would replace another kind of file; ST_MISSING: figures need a program that is not
- * installed. out: what was written. */
-enum status report_make(const struct report_request *request, FILE *out);
+/* The files are operands, --out, --figures and --trace name what is made of them: a page, report.html where none of
+ * them is given; --pareto: with the plans of all policies, however large the network. Reads every file before anything
+ * is written. ST_SPEC, ST_FAILED: a file is no result file, is damaged, or cannot be written, or the page or trace
+ * would replace another kind of file; ST_MISSING: figures need a program that is not installed. out: what was written.
+ */
+enum status report_make(const struct arguments *arguments, FILE *out);
 
 /* ---- doctor.c: what this machine has for building and running, what is missing, and the command that mends it ---- */
 

@@ -21,7 +21,7 @@ enum {
 };
 
 struct report {
-    const struct report_request *request;
+    const struct arguments *arguments;
     struct region *region;
     struct result **result;
     json_t *rows; /* result_row() of each */
@@ -58,7 +58,7 @@ static json_t *op_times(struct result *r)
 
 static enum status add_run(struct report *r, int number)
 {
-    const char *path = r->request->file[number];
+    const char *path = r->arguments->operand[number];
     json_t *run, *plan, *groups, *row = result_row(path);
     json_array_append_new(r->rows, row);
     TRY(result_open(path,
@@ -136,7 +136,7 @@ static json_t *loss_figures(struct report *r, const struct result *a, const stru
 static void add_pair(struct report *r, int a, int b)
 {
     struct comparison comparison;
-    const enum status status = compare_files(r->request->file[a], r->request->file[b], &comparison);
+    const enum status status = compare_files(r->arguments->operand[a], r->arguments->operand[b], &comparison);
     json_t *pair = status == ST_OK ? comparison_figures(&comparison) : json_object();
     json_decref(comparison.figures);
     if (status != ST_OK) PUT(pair, "sentence", figure_plain(status_message()));
@@ -149,7 +149,7 @@ static void add_pair(struct report *r, int a, int b)
  * a number that is not finite, is compared as far as it went. */
 static void find_pairs(struct report *r)
 {
-    const int files = r->request->files;
+    const int files = r->arguments->operands;
     for (int i = 0; i < files; i++) {
         if (strcmp(r->result[i]->variant, "variant") != 0) continue;
         const json_t *baseline = result_row_baseline(r->rows, json_array_get(r->rows, (size_t)i));
@@ -160,7 +160,7 @@ static void find_pairs(struct report *r)
 
 static void add_losses(struct report *r)
 {
-    const size_t pairs = json_array_size(r->pairs), share = LOSSES / (pairs ? pairs : (size_t)r->request->files);
+    const size_t pairs = json_array_size(r->pairs), share = LOSSES / (pairs ? pairs : (size_t)r->arguments->operands);
     const size_t most = share > LOSSES_MOST ? LOSSES_MOST : share < LOSSES_LEAST ? LOSSES_LEAST : share;
     EACH (r->pairs, i, pair) {
         const int a = (int)figure_number(pair, "a"), b = (int)figure_number(pair, "b");
@@ -174,10 +174,10 @@ static void add_losses(struct report *r)
 /* The variants and the settings in which they differ; without variants, those of all files, but not of a pair. */
 static void add_sweep(struct report *r)
 {
-    const int files = r->request->files;
+    const int files = r->arguments->operands;
     struct result **swept;
     int count = 0;
-    json_t *sweep = json_object(), *runs = json_array();
+    json_t *runs = json_array();
     NEW(r->region, swept, (size_t)files);
     for (int only = 1; only >= 0 && !count; only--)
         for (int i = 0; i < files && (only || files > 2); i++) {
@@ -185,8 +185,7 @@ static void add_sweep(struct report *r)
             swept[count++] = r->result[i];
             json_array_append_new(runs, json_integer(i));
         }
-    PUT_ALL(sweep, KEY("runs", runs), KEY("axes", report_axes(swept, count)));
-    PUT(r->tree, "sweep", sweep);
+    PUT(r->tree, "sweep", FIGURES(KEY("runs", runs), KEY("axes", report_axes(swept, count))));
 }
 
 static double live_peak_of(const struct report *r, int run)
@@ -218,8 +217,8 @@ static void add_choices(struct report *r)
 {
     int first = 0;
     json_t *choices = NULL;
-    while (first < r->request->files - 1 && strcmp(r->result[first]->variant, "variant") != 0) first++;
-    if (r->request->pareto || r->most_nodes <= SOON_PLANNED_NODES)
+    while (first < r->arguments->operands - 1 && strcmp(r->result[first]->variant, "variant") != 0) first++;
+    if (r->arguments->given[OPTION_PARETO] || r->most_nodes <= SOON_PLANNED_NODES)
         choices = report_choices(r->result[first], r->notes);
     else
         figures_note(r->notes,
@@ -232,7 +231,7 @@ static void add_choices(struct report *r)
 
 static enum status gather(struct report *r)
 {
-    for (int i = 0; i < r->request->files; i++) TRY(add_run(r, i));
+    for (int i = 0; i < r->arguments->operands; i++) TRY(add_run(r, i));
     json_t *phases = json_array();
     for (const char *const *phase = report_phases; *phase; phase++) json_array_append_new(phases, json_string(*phase));
     PUT(r->tree, "phases", phases);
@@ -250,17 +249,18 @@ struct output {
 };
 
 /* Everything that is written, checked before the files are read. */
-static enum status check_outputs(const struct report_request *request, const struct output output[2])
+static enum status check_outputs(const struct report *r, const struct output output[2])
 {
     for (int i = 0; i < 2; i++)
         TRY(yaml_write_check(output[i].where, output[i].begins,
                              i ? "trace of rematch report" : "page of rematch report"));
-    return request->figures ? report_check_figures(request->figures) : ST_OK;
+    const char *figures = r->arguments->value[OPTION_FIGURES];
+    return figures ? report_check_figures(figures) : ST_OK;
 }
 
 static enum status write_outputs(const struct report *r, const struct output output[2], FILE *out)
 {
-    const char *figures = r->request->figures;
+    const char *figures = r->arguments->value[OPTION_FIGURES];
     for (int i = 0; i < 2; i++) {
         if (!output[i].where) continue;
         TRY(yaml_write_whole(output[i].where, output[i].print, r->tree));
@@ -272,22 +272,24 @@ static enum status write_outputs(const struct report *r, const struct output out
     return ST_OK;
 }
 
-enum status report_make(const struct report_request *request, FILE *out)
+enum status report_make(const struct arguments *arguments, FILE *out)
 {
     region_auto *region = region_create();
     json_auto_t *rows = json_array(), *tree = json_object();
-    struct report r = {.request = request, .region = region, .rows = rows, .tree = tree};
-    const struct output output[] = {{"page", request->page, report_page_begins, report_print_page},
-                                    {"trace", request->trace, report_trace_begins, report_print_trace}};
+    struct report r = {.arguments = arguments, .region = region, .rows = rows, .tree = tree};
+    const char *page = arguments->value[OPTION_OUT], *trace = arguments->value[OPTION_TRACE];
+    if (!page && !trace && !arguments->given[OPTION_FIGURES]) page = "report.html";
+    const struct output output[] = {{"page", page, report_page_begins, report_print_page},
+                                    {"trace", trace, report_trace_begins, report_print_trace}};
     signal(SIGXFSZ, SIG_IGN); /* a file-size limit, or the end of gnuplot, becomes an error of writing */
     signal(SIGPIPE, SIG_IGN);
-    NEW(r.region, r.result, (size_t)request->files);
+    NEW(r.region, r.result, (size_t)arguments->operands);
     PUT_ALL(r.tree, KEY("schema", "rematch-report 1"), KEY("runs", r.runs = json_array()),
             KEY("plans", r.plans = json_array()), KEY("pairs", r.pairs = json_array()),
             KEY("notes", r.notes = json_array()));
-    enum status status = check_outputs(request, output);
+    enum status status = check_outputs(&r, output);
     if (status == ST_OK) status = gather(&r);
     if (status == ST_OK) status = write_outputs(&r, output, out);
-    for (int i = 0; i < request->files; i++) result_close(r.result[i]);
+    for (int i = 0; i < arguments->operands; i++) result_close(r.result[i]);
     return status;
 }
