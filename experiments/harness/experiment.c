@@ -1,6 +1,5 @@
 #include "experiment.h"
 
-#include <glob.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -125,15 +124,6 @@ static int conclude(struct experiment *e, const struct request *request, bool fi
 
 /* ---- runs that go on ---- */
 
-/* Whether the folder has such a file. */
-static bool has_file(const char *folder, const char *pattern, struct region *region)
-{
-    glob_t found;
-    const bool any = glob(region_text(region, "%s/%s", folder, pattern), GLOB_NOSORT, NULL, &found) == 0;
-    globfree(&found);
-    return any;
-}
-
 /* Where the variant goes on, a complete baseline need not be run again; likewise if states are written, but the variant
  * did not get to its first. Without any unfinished file, no run id needs to be computed. ST_MISSING: no side goes on,
  * but must. */
@@ -144,7 +134,7 @@ static enum status prepare_resume(struct experiment *e, const struct request *re
     bool part[SIDES] = {false}, state[SIDES] = {false}, any = false;
     char id[SIDES][RUN_ID_TEXT], name[RECORD_NAME];
     if (request->resume == RESUME_NEVER) return ST_OK;
-    for (int i = 0; i < SIDES && has_file(folder, "*.h5.part", region); i++) {
+    for (int i = 0; i < SIDES && *record_file_find(folder, ".part", false, region); i++) {
         TRY(report_error(run_id_compute(e->side[i].job, id[i])));
         const char *path = region_text(region, "%s/%s.h5", folder, record_name(spec, side_names[i], id[i], name));
         part[i] = access(region_text(region, "%s.part", path), F_OK) == 0;
@@ -157,7 +147,7 @@ static enum status prepare_resume(struct experiment *e, const struct request *re
                  "--resume must: %s has no state of this run (spec, program, machine and data); nothing "
                  "was run",
                  folder));
-    if (!any && !request->quiet && has_file(folder, "*.h5.state", region))
+    if (!any && !request->quiet && *record_file_find(folder, ".state", false, region))
         fprintf(stderr, "note: %s has the state of another run (spec, program, machine or data), which is left alone\n",
                 folder);
     const bool goes_on = state[SIDE_VARIANT] || (part[SIDE_VARIANT] && spec->state_every > 0);

@@ -1,6 +1,5 @@
 #include "report/commands.h"
 
-#include <glob.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -72,26 +71,15 @@ enum status follow_file(const char *path, FILE *out)
     return follow(whole, region_text(region, "%s%s", whole, tail), region, out);
 }
 
-/* The first file of the folder that a process writes, "": there is none. */
-static const char *find_written(const char *folder, struct region *region)
-{
-    glob_t all;
-    const char *found = "";
-    if (glob(region_text(region, "%s/*.h5.part", folder), 0, NULL, &all) != 0) return found;
-    for (size_t i = 0; i < all.gl_pathc && !*found; i++)
-        if (record_file_is_written(all.gl_pathv[i])) found = region_text(region, "%s", all.gl_pathv[i]);
-    globfree(&all);
-    return found;
-}
-
 enum status follow_experiment(const struct spec *spec, FILE *out)
 {
     const char *folder = region_text(spec->region, "%s/%s", spec->results, spec->name);
-    const char *path = find_written(folder, spec->region);
+    const char *path = record_file_find(folder, ".part", true, spec->region);
     if (!*path) return fail(ST_SPEC, "run: nothing to follow: no run of %s is being written in %s", spec->name, folder);
     while (*path) {
         TRY(follow_file(path, out));
-        for (int i = 0; i < WAITS && !*(path = find_written(folder, spec->region)); i++) usleep(POLL_US);
+        for (int i = 0; i < WAITS && !*(path = record_file_find(folder, ".part", true, spec->region)); i++)
+            usleep(POLL_US);
     }
     return ST_OK;
 }

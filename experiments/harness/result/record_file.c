@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -40,6 +41,17 @@ bool record_file_is_written(const char *path)
     bool written = fcntl(descriptor, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
     close(descriptor);
     return written;
+}
+
+const char *record_file_find(const char *folder, const char *end, bool written, struct region *region)
+{
+    glob_t all;
+    const char *found = "";
+    if (glob(region_text(region, "%s/*.h5%s", folder, end), 0, NULL, &all) != 0) return found;
+    for (size_t i = 0; i < all.gl_pathc && !*found; i++)
+        if (!written || record_file_is_written(all.gl_pathv[i])) found = region_text(region, "%s", all.gl_pathv[i]);
+    globfree(&all);
+    return found;
 }
 
 /* Between opening and locking, its owner may have renamed the file. */

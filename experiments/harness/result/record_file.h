@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "base/status.h"
+#include "base/region.h"
 
 enum { RECORD_PATH = 1024 };
 
@@ -36,6 +36,9 @@ void record_file_release(struct record_file *file);
 
 /* Whether a process is writing the file at path. */
 bool record_file_is_written(const char *path);
+
+/* The path of the first NAME.h5END in folder, written: that a process is writing; "": there is none. */
+const char *record_file_find(const char *folder, const char *end, bool written, struct region *region);
 
 /* A lock file: one process at a time holds it. The system releases it however the process ends. */
 struct record_claim {
