@@ -45,7 +45,7 @@ set xlabel 'live peak, '.unit
 set ylabel 'slowdown'
 points = "$published using (column(2) / size):3:1 with labels left offset 0.7, 0 point ps 1.2 pt 3 lc rgb '#333333' title 'published'"
 points = |$published| > 1 ? ', '.points : ''
-plot $bound using (column(1) / size):2 with lines lw 2 lc rgb '#333333' title 'lower bound', \
+plot $bound using (column(1) / size):2 with fsteps lw 2 lc rgb '#333333' title 'lower bound', \
      for [i = 1:words(names)] $plans using (strcol(1) eq word(names, i) ? column(2) / size : NaN):3 \
          with points ps 0.7 pt 3 + i lc rgb colour(i) title word(names, i) @points
 

@@ -286,8 +286,8 @@ function choices() {
           return {label: policy, data: rows.map(point), radius: rows.map(row => row.pareto ? 5 : 3.5), pointStyle: styles[Math.floor(i / palette.length + i) % styles.length],
                   borderColor: paint, backgroundColor: rows.map(row => row.pareto ? paint : "transparent")};
         }),
-        {label: "lower bound", type: found ? "line" : "scatter", data: bound.map(point), pointRadius: found ? 0 : 4, pointStyle: "line", borderColor: colour("soft"),
-         borderWidth: 2, fill: found ? "start" : false, backgroundColor: colour("panel")},
+        {label: "lower bound", type: found ? "line" : "scatter", data: bound.map(point), stepped: "after", pointRadius: found ? 0 : 4, pointStyle: "line",
+         borderColor: colour("soft"), borderWidth: 2, fill: found ? "start" : false, backgroundColor: colour("panel")},
         ...(published.length ? [{label: "published", data: published.map(point), pointStyle: "crossRot", radius: 7, borderWidth: 2.5, borderColor: colour("good")}] : [])]},
       options: {scales: {x: {...unit.axis, min: Math.floor(least * .98)}, y: axis("slowdown (1: every pass once)", {min: 1, max})},
                 plugins: {legend, tooltip: {filter: item => item.raw.row?.policy || item.raw.row?.label, callbacks: {label: ({raw}) => [name(raw.row), `live peak ${bytes(raw.row.live_peak_bytes)}, ${factor(raw.row.slowdown)}` +

@@ -19,12 +19,9 @@
 static json_t *trial_rows(const struct policy_grid *grid)
 {
     json_t *rows = json_array();
-    for (int i = 0; i < grid->trials; i++) {
-        const struct trial *t = &grid->trial[i];
-        json_t *one = trial_figures(t);
-        PUT_ALL(one, KEY("gap_percent", t->gap), KEY("pareto", json_boolean(t->best)));
-        json_array_append_new(rows, one);
-    }
+    for (const struct trial *t = grid->trial; t < grid->trial + grid->trials; t++)
+        json_array_append_new(
+            rows, PUT_ALL(trial_figures(t), KEY("gap_percent", t->gap), KEY("pareto", json_boolean(t->best))));
     return rows;
 }
 
@@ -40,28 +37,22 @@ static double slowdown_shown(const struct policy_grid *grid)
     return fmax(1 + 1.15 * (shown - 1), 1.01);
 }
 
-static void add_bound(json_t *rows, size_t live, double slowdown)
-{
-    json_array_append_new(rows, FIGURES(KEY("live_peak_bytes", live), KEY("slowdown", slowdown)));
-}
-
 /* From the memory without which no schedule runs, evenly, to the largest of the plans. Between two of these the bound
- * is at least that of the larger one: the line is a stair. */
+ * is at least that of the larger one: the line is a stair, which steps down at the smaller one. */
 static json_t *bound_rows(const struct policy_grid *grid)
 {
     enum { POINTS = 96 };
     json_t *rows = json_array();
     const struct network *network = grid->job->network;
-    size_t most = 0, before = 0;
+    size_t most = 0;
     for (int i = 0; i < grid->trials; i++)
         if (grid->trial[i].plan.live_peak > most) most = grid->trial[i].plan.live_peak;
     const size_t least = bounds_find(network, most).memory;
     for (int i = 0; i < POINTS && least < most; i++) {
         const size_t live = least + (size_t)((double)(most - least) * i / (POINTS - 1));
         const struct bounds bounds = bounds_find(network, live);
-        if (i) add_bound(rows, before, bounds_slowdown(&bounds, bounds.best));
-        add_bound(rows, live, bounds_slowdown(&bounds, bounds.best));
-        before = live;
+        json_array_append_new(
+            rows, FIGURES(KEY("live_peak_bytes", live), KEY("slowdown", bounds_slowdown(&bounds, bounds.best))));
     }
     return rows;
 }
