@@ -153,12 +153,22 @@ enum status costs_read(const struct spec *spec, struct network *network, struct 
 
 /* ---- where it was measured ---- */
 
-bool costs_here(const struct costs *costs, const struct backend *backend)
+void costs_describe(struct costs *costs, const struct backend *backend, struct region *region)
 {
     char cpu[256];
-    return !strcmp(costs->machine, machine_cpu(cpu)) && !strcmp(costs->isa, backend->isa ? backend->isa : "any") &&
-           costs->threads == backend->options.threads && !strcmp(costs->backend, backend->kind->name) &&
-           !strcmp(costs->libraries, backend->libraries ? backend->libraries : "none");
+    costs->machine = region_text(region, "%s", machine_cpu(cpu));
+    costs->isa = region_text(region, "%s", backend->isa ? backend->isa : "any");
+    costs->backend = region_text(region, "%s", backend->kind->name);
+    costs->libraries = region_text(region, "%s", backend->libraries ? backend->libraries : "none");
+    costs->threads = backend->options.threads;
+}
+
+bool costs_here(const struct costs *costs, const struct backend *backend)
+{
+    region_auto *region = region_create();
+    struct costs here;
+    costs_describe(&here, backend, region);
+    return !strcmp(costs_where(costs, region), costs_where(&here, region));
 }
 
 const char *costs_where(const struct costs *costs, struct region *region)

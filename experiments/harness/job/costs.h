@@ -45,6 +45,9 @@ enum status costs_read(const struct spec *spec, struct network *network, struct 
 /* The row of this key, or NULL. */
 const struct costs_row *costs_find(const struct costs *costs, const char *key);
 
+/* Sets machine, isa, backend, libraries and threads to those of this process; region holds the texts. */
+void costs_describe(struct costs *costs, const struct backend *backend, struct region *region);
+
 /* Whether they were measured with this processor, backend, libraries, ISA and number of threads. */
 bool costs_here(const struct costs *costs, const struct backend *backend);
 

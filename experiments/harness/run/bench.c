@@ -2,7 +2,6 @@
 #include "run/bench.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -85,8 +84,8 @@ static enum status time_nodes(struct bench *b, const struct network *network)
 static enum status time_data(const struct bench *b, const struct job *job, int64_t *least)
 {
     struct batches *batches = batches_create(job);
-    float *x = allocate(1, job->graph->value[0].bytes);
-    int32_t *label = allocate((size_t)job->graph->batch, sizeof *label);
+    freed_auto float *x = allocate(1, job->graph->value[0].bytes);
+    freed_auto int32_t *label = allocate((size_t)job->graph->batch, sizeof *label);
     enum status status = ST_OK;
     for (int i = 0; status == ST_OK && i < b->options->rounds_least; i++) {
         uint64_t start = clock_now_ns();
@@ -94,8 +93,6 @@ static enum status time_data(const struct bench *b, const struct job *job, int64
         int64_t took = (int64_t)(clock_now_ns() - start);
         *least = i && *least < took ? *least : took;
     }
-    free(label);
-    free(x);
     batches_destroy(batches);
     return status;
 }
@@ -114,19 +111,6 @@ static enum status time_rest(struct bench *b, const struct job *job)
     return job->backend->kind->device ? ST_OK : time_data(b, job, &step->data); /* a device computes meanwhile */
 }
 
-static void describe(struct bench *b, const struct job *job)
-{
-    const struct backend *backend = job->backend;
-    char cpu[256];
-    struct costs *c = &b->costs;
-    c->machine = region_text(b->region, "%s", machine_cpu(cpu));
-    c->isa = region_text(b->region, "%s", backend->isa ? backend->isa : "any");
-    c->backend = region_text(b->region, "%s", backend->kind->name);
-    c->libraries = region_text(b->region, "%s", backend->libraries ? backend->libraries : "none");
-    c->threads = backend->options.threads;
-    c->batch = job->spec->batch;
-}
-
 /* ---- both sides ---- */
 
 static enum status time_side(struct bench *b, struct spec *spec, bool baseline)
@@ -136,7 +120,8 @@ static enum status time_side(struct bench *b, struct spec *spec, bool baseline)
     if (!baseline) report_warning(job->dataset->notice);
     TRY(time_nodes(b, job->network));
     if (baseline) return ST_OK;
-    describe(b, job);
+    costs_describe(&b->costs, job->backend, b->region);
+    b->costs.batch = spec->batch;
     return time_rest(b, job);
 }
 
