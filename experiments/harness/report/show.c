@@ -35,55 +35,50 @@ static const struct shown_group {
 
 /* ---- reading ---- */
 
-/* NULL: it cannot be read. */
-static json_t *attribute_figure(hid_t attribute)
+struct attributes {
+    struct h5 *h5;
+    json_t *figures;
+};
+
+static json_t *attribute_figure(struct h5 *h5, hid_t attribute, hid_t type, const char *name)
 {
-    const hid_t type = H5Aget_type(attribute);
-    const H5T_class_t kind = type < 0 ? H5T_NO_CLASS : H5Tget_class(type);
-    bool read = kind != H5T_NO_CLASS;
-    json_t *value = NULL;
-    if (kind == H5T_STRING && H5Tis_variable_str(type) > 0) {
-        char *text = NULL;
-        read = H5Aread(attribute, type, &text) >= 0;
-        if (text) utf8_clean(text, "");
-        value = json_string(text);
-        read = H5free_memory(text) >= 0 && read;
-    } else if (kind == H5T_INTEGER) {
-        int64_t number = 0;
-        read = H5Aread(attribute, H5T_NATIVE_INT64, &number) >= 0;
-        value = json_integer(number);
-    } else if (kind == H5T_FLOAT) {
-        double number = 0;
-        read = H5Aread(attribute, H5T_NATIVE_DOUBLE, &number) >= 0;
-        value = figure_real(number);
-    }
-    if (type >= 0) read = H5Tclose(type) >= 0 && read;
-    if (!value) value = json_null();
-    if (!read) json_decref(value);
-    return read ? value : NULL;
+    const H5T_class_t kind = H5Tget_class(type);
+    char *text = NULL;
+    int64_t whole = 0;
+    double real = 0;
+    bool read = true;
+    if (kind == H5T_INTEGER) read = H5Aread(attribute, H5T_NATIVE_INT64, &whole) >= 0;
+    if (kind == H5T_FLOAT) read = H5Aread(attribute, H5T_NATIVE_DOUBLE, &real) >= 0;
+    if (kind == H5T_STRING && H5Tis_variable_str(type) > 0) read = H5Aread(attribute, type, &text) >= 0;
+    if (text) utf8_clean(text, "");
+    json_t *figure = kind == H5T_INTEGER ? json_integer(whole)
+                     : kind == H5T_FLOAT ? figure_real(real)
+                                         : figure_text(text);
+    h5_check(h5, H5free_memory(text) >= 0 && read, "read attribute", name);
+    return figure;
 }
 
 static herr_t add_attribute(hid_t object, const char *name, const H5A_info_t *info, void *to)
 {
+    const struct attributes *all = to;
+    const hid_t attribute = H5Aopen(object, name, H5P_DEFAULT), type = H5Aget_type(attribute),
+                space = H5Aget_space(attribute);
     (void)info;
-    const hid_t attribute = H5Aopen(object, name, H5P_DEFAULT), space = attribute < 0 ? -1 : H5Aget_space(attribute);
-    bool read = space >= 0;
-    if (space >= 0 && H5Sget_simple_extent_npoints(space) == 1) {
-        json_t *value = attribute_figure(attribute);
-        json_object_set_new(to, name, value);
-        read = value;
-    }
-    if (space >= 0) read = H5Sclose(space) >= 0 && read;
-    if (attribute >= 0) read = H5Aclose(attribute) >= 0 && read;
-    return read ? 0 : -1;
+    if (h5_check(all->h5, type >= 0 && space >= 0, "read attribute", name) && H5Sget_simple_extent_npoints(space) == 1)
+        PUT(all->figures, name, attribute_figure(all->h5, attribute, type, name));
+    h5_drop(all->h5, space, name);
+    h5_drop(all->h5, type, name);
+    h5_drop(all->h5, attribute, name);
+    return all->h5->broken ? -1 : 0;
 }
 
 static void add_attributes(json_t *object, struct h5 *h5, const char *path)
 {
+    struct attributes all = {h5, object};
     hsize_t at = 0;
     h5_guard(h5);
     const herr_t read =
-        H5Aiterate_by_name(h5->file, path, H5_INDEX_NAME, H5_ITER_INC, &at, add_attribute, object, H5P_DEFAULT);
+        H5Aiterate_by_name(h5->file, path, H5_INDEX_NAME, H5_ITER_INC, &at, add_attribute, &all, H5P_DEFAULT);
     h5_check(h5, read >= 0, "read the attributes of", path);
     h5_release(h5);
 }
