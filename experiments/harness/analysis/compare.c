@@ -255,15 +255,14 @@ static enum status check_apart(const char *a, const char *b)
     return ST_OK;
 }
 
+/* 0: the run has not ended, has no step after the first, or its best case (timing_best_case()) is not known. */
 static json_t *side_figures(const struct result *r)
 {
-    json_t *all = FIGURES(KEY("path", figure_plain(r->h5.path)), KEY("policy", r->policy), KEY("steps", r->steps),
-                          KEY("peak_bytes", r->peak_bytes), KEY("live_peak_bytes", r->live_peak));
-    PUT(all, "high_water_bytes", r->high_water);     /* 0: the run has not ended */
-    PUT(all, "step_median_ns", r->timing.median_ns); /* of the steps after the first; 0: there are none */
-    PUT_ALL(all, KEY("step_least_ns", r->timing.least_ns), KEY("step_most_ns", r->timing.most_ns));
-    PUT(all, "step_best_case_ns", (double)r->best_case_ns); /* timing_best_case(); 0: not known */
-    return all;
+    return FIGURES(KEY("path", figure_plain(r->h5.path)), KEY("policy", r->policy), KEY("steps", r->steps),
+                   KEY("peak_bytes", r->peak_bytes), KEY("live_peak_bytes", r->live_peak),
+                   KEY("high_water_bytes", r->high_water), KEY("step_median_ns", r->timing.median_ns),
+                   KEY("step_least_ns", r->timing.least_ns), KEY("step_most_ns", r->timing.most_ns),
+                   KEY("step_best_case_ns", (double)r->best_case_ns));
 }
 
 static void name_sides(struct pair *p)

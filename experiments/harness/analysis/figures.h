@@ -5,7 +5,7 @@
  *                           KEY("slowdown", plan->slowdown));   // a real number; not finite: null
  *     PUT(row, "peak_bytes", plan_peak(plan));                  // a whole number
  *     PUT(row, "tensors", tensors);                             // another tree, which it takes
- *     PUT_FLAG(row, "fits", needed <= left);                    // true or false
+ *     PUT(row, "fits", json_boolean(needed <= left));
  */
 #pragma once
 
@@ -27,8 +27,7 @@
         const char *: figure_text,                                                                                     \
         json_t *: figure_tree)(value)
 
-#define PUT(object, key, value)     json_object_set_new((object), (key), FIGURE(value))
-#define PUT_FLAG(object, key, flag) json_object_set_new((object), (key), json_boolean(flag))
+#define PUT(object, key, value) json_object_set_new((object), (key), FIGURE(value))
 
 /* A new object of keys, each as KEY("name", value); the same added to an object, which is returned. */
 #define FIGURES(...)         figures_add(json_object(), __VA_ARGS__, (const char *)NULL)

@@ -21,11 +21,11 @@ static bool is_sound(const char *path)
 
 static void fill_report(struct result *r, const char *path, struct run_report *report)
 {
-    const uint64_t evaluations = h5_rows(&r->h5, "/eval/committed");
-    const float *accuracy = result_column(r, "/eval/accuracy", NUMBER_F32, 1, evaluations);
+    struct eval_record last = {.accuracy = NAN};
+    record_last_eval(r, &last);
     *report = (struct run_report){.finished = true,
                                   .steps = (int64_t)r->steps,
-                                  .accuracy = evaluations ? accuracy[evaluations - 1] : NAN,
+                                  .accuracy = last.accuracy,
                                   .step_ns = (uint64_t)r->timing.median_ns,
                                   .best_case_ns = r->best_case_ns};
     snprintf(report->path, sizeof report->path, "%s", path);

@@ -74,34 +74,24 @@ static bool degenerate(const struct comparison *c)
 static void print_steps(const struct verification *v, FILE *out)
 {
     const struct comparison *c = &v->comparison;
-    switch (v->steps) {
-    case STEPS_NOT_ASKED:
-        return;
-    case STEPS_NONE:
-        fprintf(out, "steps     none in the file\n");
-        return;
-    case STEPS_SAME:
+    if (v->steps == STEPS_NOT_ASKED) return;
+    fprintf(out, "steps     ");
+    if (v->steps == STEPS_NONE) fprintf(out, "none in the file\n");
+    if (v->steps == STEPS_SAME)
         fprintf(out,
-                "steps     same bits: losses, gradients, parameters, optimizer and running state of %lld steps, run "
-                "again%s\n",
+                "same bits: losses, gradients, parameters, optimizer and running state of %lld steps, run again%s\n",
                 (long long)c->steps, degenerate(c) ? "; degenerate: proves nothing" : "");
-        return;
-    case STEPS_CLOSE:
-        fprintf(
-            out,
-            "steps     within the allowed variation of other kernels: the first loss differs by %.1e, at most %.0e\n",
-            v->first_loss, VERIFY_FIRST_LOSS);
-        break;
-    case STEPS_NOT_RUN:
-        fprintf(out, "steps     not run again: exit code %d\n", v->code);
-        break;
-    case STEPS_DIFFER:
-        if (!c->differs)
-            fprintf(out, "steps     DIFFER: %zu in the file; its spec has %.0f\n", v->result->steps,
-                    figure_number(json_object_get(c->figures, "b"), "steps"));
-        else
-            fprintf(out, "steps     DIFFER: first at step %lld, in %s\n", (long long)c->first_step, c->first_tensor);
-    }
+    if (v->steps == STEPS_NONE || v->steps == STEPS_SAME) return;
+    if (v->steps == STEPS_CLOSE)
+        fprintf(out, "within the allowed variation of other kernels: the first loss differs by %.1e, at most %.0e\n",
+                v->first_loss, VERIFY_FIRST_LOSS);
+    else if (v->steps == STEPS_NOT_RUN)
+        fprintf(out, "not run again: exit code %d\n", v->code);
+    else if (c->differs)
+        fprintf(out, "DIFFER: first at step %lld, in %s\n", (long long)c->first_step, c->first_tensor);
+    else
+        fprintf(out, "DIFFER: %zu in the file; its spec has %.0f\n", v->result->steps,
+                figure_number(json_object_get(c->figures, "b"), "steps"));
     print_environment(v, out);
 }
 
@@ -134,8 +124,7 @@ static json_t *moved_figures(const struct verification *v)
 static json_t *record_figures(const struct verification *v)
 {
     json_t *not_checked = json_array();
-    for (const char *const *what = verify_not_checked; *what; what++)
-        json_array_append_new(not_checked, json_string(*what));
+    for (const char *const *what = verify_not_checked; *what; what++) figures_note(not_checked, "%s", *what);
     return json_pack("{s:b, s:o*, s:b, s:o}", "judged", !v->wrong, "wrong", FIGURE(v->wrong_record), "fault",
                      v->spec && v->spec->fault_kind != FAULT_NONE, "not_checked", not_checked);
 }

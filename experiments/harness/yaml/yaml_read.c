@@ -104,7 +104,7 @@ bool yaml_read_among(const char *word, const char *const *words)
 static void unknown_key(struct yaml_reader *r, const struct yaml_tree *key, const char *path, const char *of,
                         const struct setting *keys, const char *const *also)
 {
-    const char **known, *list = "";
+    const char **known;
     size_t count = 0;
     char suggestion[TEXT_SUGGESTION];
     for (const struct setting *f = keys; f && f->key; f++) count++;
@@ -114,10 +114,10 @@ static void unknown_key(struct yaml_reader *r, const struct yaml_tree *key, cons
     for (const struct setting *f = keys; f && f->key; f++) known[count++] = f->key;
     for (int i = 0; also && also[i]; i++)
         if (!setting_find(keys, also[i])) known[count++] = also[i];
-    for (size_t i = 0; i < count; i++) list = region_text(r->region, "%s%s%s", list, i ? "|" : "", known[i]);
+    const struct setting any = {.type = SETTING_CHOICE, .values = known};
     if (count)
-        yaml_read_error(r, key, path, key->text, "%s has no such key; expected one of %s%s", of, list,
-                        text_suggestion(key->text, known, suggestion));
+        yaml_read_error(r, key, path, key->text, "%s has no such key; expected %s%s", of,
+                        setting_expected(&any, r->region), text_suggestion(key->text, known, suggestion));
     else
         yaml_read_error(r, key, path, key->text, "%s has no keys", of);
 }
