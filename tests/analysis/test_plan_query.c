@@ -144,11 +144,10 @@ Test(query, pareto_has_the_figures_of_each_plan)
     open_cnn(&cli);
     json_t *all = ask(&cli, "--pareto"), *plans = json_object_get(all, "plans"), *row, *other;
     size_t i, j, seen[sizeof policies / sizeof *policies] = {0}, own = 0;
-    json_array_foreach(plans, i, row)
-    {
+    json_array_foreach (plans, i, row) {
         bool beaten = false;
         check_row(&cli, 8, row);
-        json_array_foreach(plans, j, other) beaten |= beats(other, row);
+        json_array_foreach (plans, j, other) beaten |= beats(other, row);
         cr_assert(json_is_true(json_object_get(row, "pareto")) == !beaten);
         for (j = 0; j < sizeof policies / sizeof *policies; j++)
             seen[j] += !strcmp(text_of(row, "policy"), policies[j]);
@@ -201,8 +200,7 @@ Test(query, min_memory_is_the_least_of_the_front)
         json_t *row;
         snprintf(arguments, sizeof arguments, "--min-memory --slowdown %g", slowdowns[s]);
         json_t *all = ask(&cli, arguments);
-        json_array_foreach(json_object_get(all, "plans"), i, row)
-        {
+        json_array_foreach (json_object_get(all, "plans"), i, row) {
             check_row(&cli, 8, row);
             cr_assert(real_of(row, "slowdown") <= slowdowns[s]);
             if (!strcmp(text_of(row, "policy"), "optimal")) least = bytes_of(row, "arena_bytes");
@@ -255,8 +253,7 @@ Test(query, the_largest_batch_fits_and_no_larger_one)
         json_t *all = ask(&cli, arguments);
         cr_assert(real_of(all, "largest_batch") ==
                   real_of(json_array_get(json_object_get(all, "policies"), 0), "largest_batch"));
-        json_array_foreach(json_object_get(all, "policies"), i, row)
-        {
+        json_array_foreach (json_object_get(all, "policies"), i, row) {
             int64_t batch = (int64_t)bytes_of(row, "largest_batch");
             if (!strcmp(text_of(row, "policy"), "manual")) continue;
             cr_assert(batch > 0, "%s", cli.out);
@@ -272,7 +269,7 @@ Test(query, the_largest_batch_fits_and_no_larger_one)
     }
     json_t *all = ask(&cli, "--max-batch --memory 10MB --slowdown 1"), *row;
     size_t i;
-    json_array_foreach(json_object_get(all, "policies"), i, row)
+    json_array_foreach (json_object_get(all, "policies"), i, row)
         cr_assert(!bytes_of(row, "largest_batch") || real_of(row, "slowdown") == 1);
     cr_assert(bytes_of(all, "largest_batch") == 0); /* three segments are slower */
     json_decref(all);
@@ -292,7 +289,7 @@ Test(query, explain_has_the_figures_of_each_plan)
     cr_assert(!strcmp(text_of(all, "peak_op"), plan_op_text(plan, plan->peak_op, op)));
     cr_assert(bytes_of(all, "peak_bytes") == plan_peak(plan));
     cr_assert(bytes_of(all, "memory_floor_bytes") == own.job->bounds.memory);
-    json_array_foreach(json_object_get(all, "plans"), i, row) check_row(&cli, 8, row);
+    json_array_foreach (json_object_get(all, "plans"), i, row) check_row(&cli, 8, row);
     close_own(&own);
     json_decref(all);
     cli_close(&cli);

@@ -76,8 +76,7 @@ static int check_group(const char *text, const json_t *all, const char *path)
     const char *costs = json_string_value(json_object_get(json_object_get(all, "/plan"), "costs")), *name;
     json_t *value;
     int with_unit = 0;
-    json_object_foreach((json_t *)group, name, value)
-    {
+    json_object_foreach ((json_t *)group, name, value) {
         char line[256], number[64];
         const char *unit = unit_of(name, costs);
         if (!json_is_number(value)) continue;

@@ -74,7 +74,7 @@ static uint64_t sum(const json_t *steps, const char *column)
     uint64_t total = 0;
     size_t i;
     cr_assert(json_array_size(all) > 0, "%s", column);
-    json_array_foreach(all, i, one) total += (uint64_t)json_integer_value(one);
+    json_array_foreach (all, i, one) total += (uint64_t)json_integer_value(one);
     return total;
 }
 
@@ -88,8 +88,8 @@ Test(device_runs, classes_add_up_to_the_time_of_passes)
     cli_open_on_device(&cli, NULL);
     cli_expect(&cli, 0, "run small.yaml --quiet --only variant backend=cuda optimizer=adamw results=clocks");
     json_t *file = cli_json(&cli, 0, "show clocks/small/*.h5 --json"), *steps = json_object_get(file, "steps");
-    json_object_foreach(json_object_get(file, "/summary"), key, value) if (!strncmp(key, "clock_", 6)) clocks +=
-        (uint64_t)json_integer_value(value);
+    json_object_foreach (json_object_get(file, "/summary"), key, value)
+        if (!strncmp(key, "clock_", 6)) clocks += (uint64_t)json_integer_value(value);
     const uint64_t passes = sum(steps, "forward_ns") + sum(steps, "recompute_ns") + sum(steps, "backward_ns");
     cr_assert(passes > 0 && clocks == passes, "clocks %lu, passes %lu ns", clocks, passes);
     json_decref(file);

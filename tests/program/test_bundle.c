@@ -229,8 +229,7 @@ static const json_t *entity(const json_t *crate, const char *id)
 {
     size_t i;
     json_t *one;
-    json_array_foreach(json_object_get(crate, "@graph"), i, one)
-    {
+    json_array_foreach (json_object_get(crate, "@graph"), i, one) {
         if (strcmp(json_string_value(json_object_get(one, "@id")), id) == 0) return one;
     }
     cr_assert_fail("no entity is called %s", id);
@@ -263,8 +262,7 @@ Test(bundle, its_metadata_is_a_crate)
     for (const char *const *key = (const char *const[]){"name", "description", "datePublished", "license", NULL}; *key;
          key++)
         cr_expect(json_is_string(json_object_get(root, *key)), "%s", *key);
-    json_array_foreach(json_object_get(root, "hasPart"), i, part)
-    {
+    json_array_foreach (json_object_get(root, "hasPart"), i, part) {
         const json_t *file = entity(crate, id_of(part));
         char command[1024];
         cr_expect_str_eq(json_string_value(json_object_get(file, "@type")), "File");
@@ -274,14 +272,13 @@ Test(bundle, its_metadata_is_a_crate)
         shell(&cli, command);
     }
     cr_expect(i == 9, "%zu files", i); /* four of each run and the README */
-    json_array_foreach(json_object_get(crate, "@graph"), i, one)
-    {
+    json_array_foreach (json_object_get(crate, "@graph"), i, one) {
         if (strcmp(json_string_value(json_object_get(one, "@type")), "CreateAction") != 0) continue;
         actions++;
         cr_expect_str_eq(
             json_string_value(json_object_get(entity(crate, id_of(json_object_get(one, "instrument"))), "@type")),
             "SoftwareApplication");
-        json_array_foreach(json_object_get(one, "object"), k, part) entity(crate, id_of(part));
+        json_array_foreach (json_object_get(one, "object"), k, part) entity(crate, id_of(part));
         entity(crate, id_of(json_array_get(json_object_get(one, "result"), 0)));
     }
     cr_expect(actions == 2);

@@ -320,15 +320,14 @@ static void check_sums(const json_t *plan)
     json_int_t live = json_integer_value(json_object_get(plan, "live_peak_bytes")), sum = 0, most = 0, nodes = 0;
     size_t i;
     json_t *one;
-    json_array_foreach(json_object_get(json_object_get(plan, "peak"), "tensors"), i, one) sum +=
-        json_integer_value(json_object_get(one, "bytes"));
-    json_array_foreach(json_object_get(plan, "ops"), i, one)
-    {
+    json_array_foreach (json_object_get(json_object_get(plan, "peak"), "tensors"), i, one)
+        sum += json_integer_value(json_object_get(one, "bytes"));
+    json_array_foreach (json_object_get(plan, "ops"), i, one) {
         json_int_t bytes = json_integer_value(json_object_get(one, "live_bytes"));
         most = bytes > most ? bytes : most;
     }
-    json_array_foreach(json_object_get(plan, "table"), i, one) nodes +=
-        json_integer_value(json_object_get(one, "nodes"));
+    json_array_foreach (json_object_get(plan, "table"), i, one)
+        nodes += json_integer_value(json_object_get(one, "nodes"));
     cr_assert(sum == live && most == live, "%lld %lld %lld", sum, most, live);
     cr_assert(nodes == json_integer_value(json_object_get(plan, "nodes")));
 }
@@ -379,8 +378,7 @@ Test(cli, plan_lists_the_policies_that_fit)
            *choices = json_object_get(plan, "choices"), *one;
     bool store_all = false, own = false;
     size_t i;
-    json_array_foreach(choices, i, one)
-    {
+    json_array_foreach (choices, i, one) {
         const char *name = json_string_value(json_object_get(one, "policy"));
         const json_t *live = json_object_get(one, "live_peak_bytes");
         if (!strcmp(name, "store_all"))

@@ -11,8 +11,7 @@ static const char *state_of(const json_t *answer, const char *what, const char *
 {
     size_t i;
     json_t *row;
-    json_array_foreach(json_object_get(answer, "checks"), i, row)
-    {
+    json_array_foreach (json_object_get(answer, "checks"), i, row) {
         if (strcmp(json_string_value(json_object_get(row, "what")), what) != 0) continue;
         *text = json_string_value(json_object_get(row, "text"));
         return json_string_value(json_object_get(row, "state"));

@@ -48,8 +48,7 @@ static const json_t *find_run(const json_t *all, const char *side, const char *p
 {
     size_t i;
     const json_t *one;
-    json_array_foreach(all, i, one)
-    {
+    json_array_foreach (all, i, one) {
         if (!strcmp(json_string_value(json_object_get(one, "side")), side) &&
             !strcmp(json_string_value(json_object_get(one, "policy")), policy) &&
             !strcmp(json_string_value(json_object_get(one, "overrides")), overrides))
@@ -85,8 +84,8 @@ Test(list, prints_a_row_for_each_run_of_a_folder)
     cr_assert(json_array_size(all) == 2 * RUNS + 3);
     size_t i, unproven = 0;
     const json_t *one;
-    json_array_foreach(all, i, one) unproven +=
-        !strcmp(text_of(one, "policy"), "segments") && !strcmp(text_of(one, "verdict"), "unproven");
+    json_array_foreach (all, i, one)
+        unproven += !strcmp(text_of(one, "policy"), "segments") && !strcmp(text_of(one, "verdict"), "unproven");
     cr_expect(unproven == 1, "a plan that recomputes nothing proves nothing");
     for (i = 0; i < RUNS; i++) {
         const json_t *variant = find_run(all, "variant", "manual", runs[i].overrides);
@@ -127,8 +126,7 @@ Test(list, goes_on_after_a_broken_file)
     size_t i, unreadable = 0, read = 0;
     const json_t *one;
     cr_assert(json_array_size(all) == 9, "%s", cli.out);
-    json_array_foreach(all, i, one)
-    {
+    json_array_foreach (all, i, one) {
         const char *reason = text_of(one, "reason");
         const bool broken = !strcmp(text_of(one, "status"), "unreadable");
         cr_expect(broken == (reason && strstr(reason, text_of(one, "file"))), "%s", text_of(one, "file"));

@@ -112,8 +112,7 @@ static void check_page(const json_t *seen, const char *name)
     json_t *chart, *error = json_object_get(seen, "error");
     cr_assert(json_is_null(error), "%s: %s", name, json_string_value(error));
     cr_assert(json_is_false(json_object_get(seen, "scrolls")), "%s scrolls sideways", name);
-    json_object_foreach(json_object_get(seen, "charts"), id, chart)
-    {
+    json_object_foreach (json_object_get(seen, "charts"), id, chart) {
         const char *described = json_string_value(json_object_get(chart, "described"));
         cr_assert(described && strlen(described) > 20, "%s: %s has no text", name, id);
     }
@@ -183,8 +182,7 @@ static void check_choices(struct cli *cli, const json_t *seen, char path[][512],
         cr_assert(plotted(chart, 0, (size_t)k, 0) * unit == attribute_of(path[k], "/plan", "live_peak_bytes"));
         cr_assert(plotted(chart, 0, (size_t)k, 1) == attribute_of(path[k], "/plan", "slowdown"));
     }
-    json_array_foreach(plans, i, plan)
-    {
+    json_array_foreach (plans, i, plan) {
         const double live = json_number_value(json_object_get(plan, "live_peak_bytes")),
                      slowdown = json_number_value(json_object_get(plan, "slowdown"));
         bool there = false;
@@ -346,14 +344,13 @@ Test(report, a_trace_has_every_op)
     double end[3] = {0}, total[3] = {0};
     const char *category;
     cr_assert(trace != NULL, "%s", error.text);
-    json_array_foreach(events, i, event)
-    {
+    json_array_foreach (events, i, event) {
         const int run = (int)json_integer_value(json_object_get(event, "pid"));
         const double at = json_number_value(json_object_get(event, "ts"));
         if (strcmp(json_string_value(json_object_get(event, "ph")), "X") != 0) continue;
         cr_assert(run >= 1 && run <= 2 && fabs(at - end[run]) < 1e-6 * (1 + at));
         end[run] = at + json_number_value(json_object_get(event, "dur"));
-        json_object_foreach(json_object_get(event, "args"), category, bytes) total[run] += json_number_value(bytes);
+        json_object_foreach (json_object_get(event, "args"), category, bytes) total[run] += json_number_value(bytes);
         ops++;
     }
     for (int k = 0; k < 2; k++) {

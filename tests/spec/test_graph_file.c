@@ -328,8 +328,7 @@ static void expect_none_ahead(const json_t *all)
 {
     const json_t *front = json_object_get(all, "front"), *one;
     size_t i;
-    json_array_foreach(json_object_get(all, "choices"), i, one)
-    {
+    json_array_foreach (json_object_get(all, "choices"), i, one) {
         const char *policy = json_string_value(json_object_get(one, "policy"));
         size_t at = json_array_size(front);
         while (at && number(json_array_get(front, at - 1), "peak_bytes") > number(one, "peak_bytes")) at--;
@@ -353,8 +352,7 @@ Test(graph_file, without_a_policy_the_json_has_every_policy_and_the_front)
         cr_expect(number(before, "time") > number(point, "time"));
     }
     expect_none_ahead(all);
-    json_array_foreach(choices, i, one)
-    {
+    json_array_foreach (choices, i, one) {
         cr_expect(number(one, "gap_percent") >= 0 && number(one, "slowdown") * 20 == number(one, "time"));
         optimal += !strcmp(json_string_value(json_object_get(one, "policy")), "optimal");
     }

@@ -55,8 +55,7 @@ json_t *figures_rows(const json_t *columns)
 {
     const char *key;
     json_t *rows = json_array(), *column;
-    json_object_foreach((json_t *)columns, key, column)
-    {
+    json_object_foreach ((json_t *)columns, key, column) {
         EACH (column, i, value) {
             if (i == json_array_size(rows)) json_array_append_new(rows, json_object());
             json_object_set(json_array_get(rows, i), key, value);

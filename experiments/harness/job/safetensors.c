@@ -157,8 +157,7 @@ static enum status read_tensors(struct safetensors *file, json_t *header, uint64
     json_t *entry;
     if (!json_is_object(header)) return fail(ST_FAILED, "%s: its header is not a JSON object", file->path);
     NEW(file->region, file->tensor, json_object_size(header) + 1);
-    json_object_foreach(header, name, entry)
-    {
+    json_object_foreach (header, name, entry) {
         if (!strcmp(name, "__metadata__")) continue;
         TRY(read_tensor(file, name, entry, data, &file->tensor[file->count]));
         file->count++;

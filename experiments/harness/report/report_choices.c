@@ -210,8 +210,8 @@ json_t *report_axes(struct result *const *result, int results)
     json_auto_t *settings = json_array();
     const char *key;
     for (int k = 0; k < results; k++) json_array_append_new(settings, settings_of(result[k]));
-    EACH (settings, i, one) json_object_foreach(one, key, value)
-        {
+    EACH (settings, i, one)
+        json_object_foreach (one, key, value) {
             add_axis(axes, key, settings);
         }
     EACH (axes, k, axis) add_curves(axes, axis, result[0]->region);

@@ -12,7 +12,9 @@ static json_t *live_at(const json_t *live, size_t op)
 {
     json_t *all = json_object(), *bytes;
     const char *category;
-    json_object_foreach((json_t *)live, category, bytes) { PUT(all, category, json_incref(json_array_get(bytes, op))); }
+    json_object_foreach ((json_t *)live, category, bytes) {
+        PUT(all, category, json_incref(json_array_get(bytes, op)));
+    }
     return all;
 }
 

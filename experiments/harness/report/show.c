@@ -187,8 +187,7 @@ void show_group(const char *path, json_t *group, FILE *out)
     json_t *value;
     if (!group) return;
     fprintf(out, "%s\n", path);
-    json_object_foreach(group, name, value)
-    {
+    json_object_foreach (group, name, value) {
         char label[300], shown[256];
         snprintf(shown, sizeof shown, "%s", name);
         utf8_clean(shown, "");

@@ -74,8 +74,7 @@ static void write_table(const json_t *table, struct region *region, FILE *out)
     json_auto_t *rows = figures_rows(table);
     json_t *column;
     const char *keys = "", *key;
-    json_object_foreach((json_t *)table, key, column)
-    {
+    json_object_foreach ((json_t *)table, key, column) {
         keys = region_text(region, "%s%s%s", keys, *keys ? " " : "", key);
     }
     figures_csv(rows, keys, out);

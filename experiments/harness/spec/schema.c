@@ -138,8 +138,7 @@ static void narrow(json_t *all, const char *name)
     const char *heading, *dot = strrchr(name, '.'), *key = dot ? dot + 1 : name;
     json_t *one;
     void *next;
-    json_object_foreach_safe(all, next, heading, one)
-    {
+    json_object_foreach_safe (all, next, heading, one) {
         json_t *rows = json_object_get(one, "keys");
         const bool within = !dot || heads(heading, name, (size_t)(dot - name));
         if (heads(heading, name, strlen(name)) || (dot && within && !strcmp(key, "name"))) continue;
@@ -155,8 +154,7 @@ static bool suggest(struct schema *s, const char *name, char suggestion[TEXT_SUG
     const char *heading, **words = NULL;
     const json_t *one;
     int count = 0;
-    json_object_foreach(s->all, heading, one)
-    {
+    json_object_foreach (s->all, heading, one) {
         const json_t *rows = json_object_get(one, "keys");
         const char *second = strchr(heading, ' ');
         for (size_t i = 0; i <= json_array_size(rows); i++) {
@@ -184,8 +182,7 @@ static void print_text(json_t *all, FILE *to)
     FILE *out = terminal_width(to) ? to : terminal_lines(to, COLUMNS);
     const char *heading, *between = "";
     json_t *one;
-    json_object_foreach(all, heading, one)
-    {
+    json_object_foreach (all, heading, one) {
         const json_t *rows = json_object_get(one, "keys");
         fprintf(out, "%s%s: %s\n", between, heading, text_of(one, "doc"));
         for (size_t i = 0; i < json_array_size(rows); i++) print_row(json_array_get(rows, i), out);
@@ -212,11 +209,9 @@ void schema_keys(FILE *out)
     const char *heading;
     json_t *one, *row;
     size_t i;
-    json_object_foreach(all, heading, one)
-    {
+    json_object_foreach (all, heading, one) {
         const bool top = !strcmp(heading, "spec");
-        json_array_foreach(json_object_get(one, "keys"), i, row)
-        {
+        json_array_foreach (json_object_get(one, "keys"), i, row) {
             fprintf(out, "%.*s%s%s=\t%s\n", top ? 0 : (int)strcspn(heading, " "), heading, top ? "" : ".",
                     text_of(row, "key"), text_of(row, "doc"));
         }
