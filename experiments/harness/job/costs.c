@@ -27,27 +27,24 @@ static const struct setting head_keys[] = {
     {"rounds", SETTING_INT, HEAD(rounds), 1, COSTS_ROUNDS_MOST, NULL, NULL, "how often each pass was timed"},
     {.key = NULL}};
 
-#define NS(key, offset, doc) NS_FROM(0, key, offset, doc)
-#define NS_FROM(least, key, offset, doc)                                                                               \
-    {                                                                                                                  \
-        key, SETTING_INT, offset, least, longest, NULL, NULL, doc                                                      \
-    }
+#define NS_FROM(least, key, offset, doc) key, SETTING_INT, offset, least, longest, NULL, NULL, doc
+#define NS(key, offset, doc)             NS_FROM(0, key, offset, doc)
 
 static const struct setting step_keys[] = {
     {"key", SETTING_TEXT, STEP(key), 0, 0, NULL, NULL, "what these times depend on"},
-    NS("data", STEP(data), "ns: reading the batch"),
-    NS("digest", STEP(digest), "ns: digests of gradients, parameters and state, and the norm of the gradients"),
-    NS("optimizer", STEP(optimizer), "ns: the update"),
-    NS("add", STEP(add), "ns a MiB: adding two gradients"),
-    NS("copy", STEP(copy), "ns a MiB: copying a gradient"),
+    {NS("data", STEP(data), "ns: reading the batch")},
+    {NS("digest", STEP(digest), "ns: digests of gradients, parameters and state, and the norm of the gradients")},
+    {NS("optimizer", STEP(optimizer), "ns: the update")},
+    {NS("add", STEP(add), "ns a MiB: adding two gradients")},
+    {NS("copy", STEP(copy), "ns a MiB: copying a gradient")},
     {.key = NULL}};
 
 static const struct setting row_keys[] = {
     {"key", SETTING_TEXT, ROW(key), 0, 0, NULL, NULL, "what these times depend on"},
-    NS_FROM(1, "forward", ROW(forward), "ns: writes no saved tensors"),
-    NS("saving", ROW(saving), "ns: a forward that writes its saved tensors"),
-    NS("backward_params", ROW(backward_params), "ns: of the parameters, or of both where they are one"),
-    NS("backward_input", ROW(backward_input), "ns: of the input"),
+    {NS_FROM(1, "forward", ROW(forward), "ns: writes no saved tensors")},
+    {NS("saving", ROW(saving), "ns: a forward that writes its saved tensors")},
+    {NS("backward_params", ROW(backward_params), "ns: of the parameters, or of both where they are one")},
+    {NS("backward_input", ROW(backward_input), "ns: of the input")},
     {.key = NULL}};
 
 /* ---- reading ---- */

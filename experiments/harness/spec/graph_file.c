@@ -19,10 +19,7 @@ enum { PREVIOUS = -1, REPEAT_MAX = 1 << 16 }; /* PREVIOUS: an input that is not 
 
 #define NODE(member)  offsetof(struct item, node.member)
 #define STAGE(member) NODE(stage.member)
-#define REPEAT                                                                                                         \
-    {                                                                                                                  \
-        "repeat", SETTING_INT, offsetof(struct item, repeat), 1, REPEAT_MAX, "1", NULL, "copies in a row"              \
-    }
+#define REPEAT        "repeat", SETTING_INT, offsetof(struct item, repeat), 1, REPEAT_MAX, "1", NULL, "copies in a row"
 
 static const struct setting node_keys[] = {
     {"name", SETTING_TEXT, STAGE(name), 0, 0, "", NULL, "unique; stage3 for the third if unset"},
@@ -46,10 +43,10 @@ static const struct setting node_keys[] = {
      "the inputs' gradients are y's, the same tensor"},
     {"forward_only", SETTING_BOOL, NODE(forward_only), 0, 0, "false", NULL, "no gradient; backward and gradient are 0"},
     {"split", SETTING_BOOL, STAGE(split), 0, 0, "false", NULL, "the backward is two ops"},
-    REPEAT,
+    {REPEAT},
     {.key = NULL}};
 
-static const struct setting group_keys[] = {REPEAT, {.key = NULL}};
+static const struct setting group_keys[] = {{REPEAT}, {.key = NULL}};
 static const char *const list_keys[] = {"stages", "nodes", NULL};
 
 static const struct setting file_keys[] = {

@@ -18,43 +18,35 @@ static enum status check_name(const char *name)
 }
 
 #define NAME(preset, of)                                                                                               \
-    {                                                                                                                  \
-        "name", SETTING_TEXT, offsetof(struct item, name), 0, 0, preset, NULL, of " in plans, policies and messages",  \
-            check_name                                                                                                 \
-    }
-#define FROM(doc)                                                                                                      \
-    {                                                                                                                  \
-        "from", SETTING_TEXT, offsetof(struct item, from), 0, 0, "", NULL, doc, NULL                                   \
-    }
+    "name", SETTING_TEXT, offsetof(struct item, name), 0, 0, preset, NULL, of " in plans, policies and messages",      \
+        check_name
+#define FROM(doc) "from", SETTING_TEXT, offsetof(struct item, from), 0, 0, "", NULL, doc
 #define SLICES                                                                                                         \
-    {                                                                                                                  \
-        "slices", SETTING_INT, offsetof(struct item, slices), 1, 1, "0", NULL,                                         \
-            "1: it computes the whole batch at once, whatever the spec's slices", NULL                                 \
-    }
-static const struct setting named[] = {NAME(NULL, "its name"), {.key = NULL}};
-static const struct setting of_layers[] = {NAME("", "its name"),
-                                           FROM("an earlier name, whose output it reads instead of the one before it"),
-                                           SLICES,
-                                           {.key = NULL}};
-static const struct setting of_sums[] = {NAME("", "its name"), SLICES, {.key = NULL}};
+    "slices", SETTING_INT, offsetof(struct item, slices), 1, 1, "0", NULL,                                             \
+        "1: it computes the whole batch at once, whatever the spec's slices"
+static const struct setting named[] = {{NAME(NULL, "its name")}, {.key = NULL}};
+static const struct setting of_layers[] = {
+    {NAME("", "its name")},
+    {FROM("an earlier name, whose output it reads instead of the one before it")},
+    {SLICES},
+    {.key = NULL}};
+static const struct setting of_sums[] = {{NAME("", "its name")}, {SLICES}, {.key = NULL}};
 static const struct setting of_joins[] = {
-    NAME("", "the name of the group of its nodes"),
-    FROM("an earlier name, whose output the shortcut reads instead of the one before"),
+    {NAME("", "the name of the group of its nodes")},
+    {FROM("an earlier name, whose output the shortcut reads instead of the one before")},
     {.key = NULL}};
 static const struct setting repeated[] = {
     {"times", SETTING_INT, offsetof(struct item, times), 1, TIMES_MAX, NULL, NULL, "repetitions, each a group NAME[i]"},
-    NAME(NULL, "its name"),
+    {NAME(NULL, "its name")},
     {.key = NULL}};
 
 static const struct form_list body[] = {{"layers", "in their order", true}, {.key = NULL}};
-#define ARMS                                                                                                           \
-    {"layers", "in their order; without them, their input itself; needed without shortcut and from", false},           \
-    {                                                                                                                  \
-        "shortcut", "layers on the same input, or on from's output; without them, that itself", false                  \
-    }
-static const struct form_list arms[] = {ARMS, {.key = NULL}};
+#define LAYERS   "layers", "in their order; without them, their input itself; needed without shortcut and from", false
+#define SHORTCUT "shortcut", "layers on the same input, or on from's output; without them, that itself", false
+static const struct form_list arms[] = {{LAYERS}, {SHORTCUT}, {.key = NULL}};
 static const struct form_list summed[] = {
-    ARMS,
+    {LAYERS},
+    {SHORTCUT},
     {"join", "one layer, which adds both outputs: batch_norm_add; without it, a plain sum", false},
     {.key = NULL}};
 

@@ -85,14 +85,11 @@ const struct setting init_keys[] = {
     {.key = NULL}};
 
 #define OPTION(name) offsetof(struct backend_options, name)
-#define ANY_BACKEND                                                                                                    \
-    {"threads", SETTING_INT, OPTION(threads), 0, 4096, "0", NULL, "number of threads; 0: one per core"},               \
-    {                                                                                                                  \
-        "layout", SETTING_CHOICE, OPTION(layout), 0, 0, "auto", layout_names, "layout of images"                       \
-    }
-
-static const struct setting host_keys[] = {ANY_BACKEND, {.key = NULL}};
-static const struct setting device_keys[] = {ANY_BACKEND,
+#define THREADS      "threads", SETTING_INT, OPTION(threads), 0, 4096, "0", NULL, "number of threads; 0: one per core"
+#define LAYOUT       "layout", SETTING_CHOICE, OPTION(layout), 0, 0, "auto", layout_names, "layout of images"
+static const struct setting host_keys[] = {{THREADS}, {LAYOUT}, {.key = NULL}};
+static const struct setting device_keys[] = {{THREADS},
+                                             {LAYOUT},
                                              {"graph", SETTING_BOOL, OPTION(graph), 0, 0, "true", NULL,
                                               "record a step once and launch it again; false: for debugging"},
                                              {.key = NULL}};

@@ -14,14 +14,11 @@ struct range {
     double from, to, step, times; /* step and times: NaN where not given */
 };
 
-#define RANGE(name, preset, doc)                                                                                       \
-    {                                                                                                                  \
-#name, SETTING_REAL, offsetof(struct range, name), -1e15, 1e15, preset, NULL, doc                              \
-    }
-static const struct setting range_keys[] = {RANGE(from, NULL, "the first value"),
-                                            RANGE(to, NULL, "no value exceeds it"),
-                                            RANGE(step, "", "added to each value for the next"),
-                                            RANGE(times, "", "each value times this is the next"),
+#define RANGE(name, preset, doc) #name, SETTING_REAL, offsetof(struct range, name), -1e15, 1e15, preset, NULL, doc
+static const struct setting range_keys[] = {{RANGE(from, NULL, "the first value")},
+                                            {RANGE(to, NULL, "no value exceeds it")},
+                                            {RANGE(step, "", "added to each value for the next")},
+                                            {RANGE(times, "", "each value times this is the next")},
                                             {.key = NULL}};
 
 /* ---- axes ---- */
