@@ -13,12 +13,9 @@ json_t *figure_real(double value) { return isfinite(value) ? json_real(value) : 
 json_t *figure_text(const char *text) { return text ? json_string(text) : json_null(); }
 json_t *figure_tree(json_t *tree) { return tree; }
 
-json_t *figures_add(json_t *object, const char *key, ...)
+json_t *figures_put(json_t *object, const struct figure *figure)
 {
-    va_list values;
-    va_start(values, key);
-    for (; key; key = va_arg(values, const char *)) json_object_set_new(object, key, va_arg(values, json_t *));
-    va_end(values);
+    for (; figure->key; figure++) json_object_set_new(object, figure->key, figure->value);
     return object;
 }
 

@@ -30,10 +30,15 @@
 #define PUT(object, key, value) json_object_set_new((object), (key), FIGURE(value))
 
 /* A new object of keys, each as KEY("name", value); the same added to an object, which is returned. */
-#define FIGURES(...)         figures_add(json_object(), __VA_ARGS__, (const char *)NULL)
-#define PUT_ALL(object, ...) figures_add((object), __VA_ARGS__, (const char *)NULL)
-#define KEY(key, value)      (key), FIGURE(value)
-json_t *figures_add(json_t *object, const char *key, ...) __attribute__((sentinel));
+#define FIGURES(...)         PUT_ALL(json_object(), __VA_ARGS__)
+#define PUT_ALL(object, ...) figures_put((object), (const struct figure[]){__VA_ARGS__, {NULL, NULL}})
+#define KEY(key, value)                                                                                                \
+    (struct figure) { (key), FIGURE(value) }
+struct figure {
+    const char *key;
+    json_t *value;
+};
+json_t *figures_put(json_t *object, const struct figure *figure);
 
 json_t *figure_integer(int64_t value);
 json_t *figure_unsigned(uint64_t value); /* null above INT64_MAX */
