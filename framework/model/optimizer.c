@@ -25,7 +25,10 @@ static const char *const decays_words[] = {"all", "matrices", NULL};
 static const struct setting sgd_keys[] = {
     {LR, .preset = "0.01"},
     {REAL(momentum), .max = 1, .preset = "0", .doc = "share of the last update that is carried on"},
-    {.key = "nesterov", .type = SETTING_BOOL, .offset = offsetof(struct optimizer_settings, nesterov), .preset = "false",
+    {.key = "nesterov",
+     .type = SETTING_BOOL,
+     .offset = offsetof(struct optimizer_settings, nesterov),
+     .preset = "false",
      .doc = "adds the gradient to what is carried on of its own update (Nesterov); requires momentum"},
     {REAL(weight_decay), .max = 1e6, .preset = "0", ADDED},
     {DECAYS, .preset = "all"},

@@ -15,11 +15,11 @@
 
 /* The inputs of an update besides tensors, computed in double for each step and rounded to float. */
 struct optimizer_numbers {
-    float rate;         /* of the step: the learning rate; Adam's is over the first moment's bias, 1 - beta1^t */
-    float scale;        /* of the gradient: 1, less where it is clipped */
-    float decay;        /* times the parameter, added to the gradient */
-    float keep;         /* of the parameter: 1, less where decay is decoupled from the gradient */
-    float momentum;     /* SGD */
+    float rate;     /* of the step: the learning rate; Adam's is over the first moment's bias, 1 - beta1^t */
+    float scale;    /* of the gradient: 1, less where it is clipped */
+    float decay;    /* times the parameter, added to the gradient */
+    float keep;     /* of the parameter: 1, less where decay is decoupled from the gradient */
+    float momentum; /* SGD */
     bool nesterov;
     float beta1, rest1; /* rest: 1 - beta */
     float beta2, rest2;

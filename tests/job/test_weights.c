@@ -243,8 +243,8 @@ Test(weights, values_must_be_finite)
         memcpy(&w->data[9], &values[i].bits, sizeof values[i].bits);
         safetensors_finish(w, path);
         snprintf(expected, sizeof expected,
-                 "model.init.file: %s: element 9 of embeddings.word_embeddings.weight is %s, expected a finite number", path,
-                 values[i].text);
+                 "model.init.file: %s: element 9 of embeddings.word_embeddings.weight is %s, expected a finite number",
+                 path, values[i].text);
         cr_assert(loaded(spec_of("init")) == ST_FAILED);
         cr_assert_str_eq(status_message(), expected);
     }
@@ -269,7 +269,8 @@ Test(weights, a_running_variance_is_not_negative)
                  "backend: ref\n",
                  path);
         snprintf(expected, sizeof expected,
-                 "model.init.file: %s: element 2 of bn.running_var is -0.5, expected a finite number, not below 0", path);
+                 "model.init.file: %s: element 2 of bn.running_var is -0.5, expected a finite number, not below 0",
+                 path);
         cr_assert(loaded(load_well(filled, "", false)) == (variance[i] < 0 ? ST_FAILED : ST_OK), "%s",
                   status_message());
         if (variance[i] < 0) cr_assert_str_eq(status_message(), expected);
