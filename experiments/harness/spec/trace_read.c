@@ -97,7 +97,7 @@ static void read_tensors(struct trace *s, const struct yaml_tree *root)
         s->sorted[i] = t;
         read_tensor(s, list->item[i], region_text(r->region, "tensors[%d]", i), t);
         if (sum <= INT64_C(1) << 58 && (sum += t->bytes) > INT64_C(1) << 58)
-            yaml_read_error(r, t->at, NULL, NULL, "with it all tensors have more than 2^58 bytes");
+            yaml_read_error(r, t->at, NULL, NULL, "with it all tensors have more than 2^58 bytes; expected at most that");
     }
     qsort(s->sorted, (size_t)s->tensors, sizeof *s->sorted, by_name);
     for (int i = 1; i < s->tensors; i++)
@@ -182,6 +182,16 @@ static void check_reads(struct trace *s, int i)
     }
 }
 
+static void check_in_place(struct trace *s, const struct operation *op)
+{
+    bool takes = !op->in_place;
+    for (int k = 0; k < op->reads && op->writes; k++)
+        takes |= s->tensor[op->read[k]].bytes == s->tensor[op->write[0]].bytes;
+    if (!takes)
+        yaml_read_error(&s->build->yaml, op->at, NULL, "in_place",
+                        "expected that it reads a tensor of the size of the one it writes");
+}
+
 static void check_step(struct trace *s)
 {
     struct yaml_reader *r = &s->build->yaml;
@@ -189,6 +199,7 @@ static void check_step(struct trace *s)
     for (int i = 0; i < s->operators; i++) check_writes(s, i);
     for (int i = 0; i < s->operators; i++) {
         check_reads(s, i);
+        check_in_place(s, &s->op[i]);
         if (s->op[i].phase == OPERATOR_FORWARD && first >= 0)
             yaml_read_error(r, s->op[i].at, NULL, NULL,
                             "'%.*s': a forward after the first backward, at line %d; expected every forward before it",
