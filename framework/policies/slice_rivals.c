@@ -3,7 +3,7 @@
 #include "plan/stages.h"
 
 /* Points of fronts that are run by slices, or combined, and stretches. */
-enum { BATCHES_MAX = 64, AGAIN_MAX = 6, AROUND_MAX = 12, STRETCHES_MAX = 24 };
+enum { BATCHES_MAX = 64, AGAIN_MAX = 6, AROUND_MAX = 12, STRETCHES_MAX = 24, CUTS_MAX = 24, PHASES_MAX = 6 };
 
 /* Adds schedules of all slices one after the other, each run by slices. */
 static void add(struct optimum *o, const struct schedule *part, int parts, enum rng_mode rng)
@@ -14,6 +14,37 @@ static void add(struct optimum *o, const struct schedule *part, int parts, enum 
     candidate_points_add_as_is(&o->candidates, o->target, rng, &schedule, "slices", o->region);
 }
 
+/* Appends micro-batches of nodes [from, to). */
+static void append_phase(struct schedule *part, int from, int to, struct region *region)
+{
+    *part = schedule_empty(region);
+    schedule_append(part, STEP_FORWARD, from, to);
+    schedule_append(part, STEP_BACKWARD, from, to);
+}
+
+/* Micro-batches of one phase after the other: the stages from tail on; those from head on, in phases of about as many
+ * nodes; the stages before head. The first forward keeps what is between phases, and one phase's gradients of
+ * parameters are live at a time. */
+static void add_phases(struct optimum *o, const struct node_ranges *stages, int head, int tail, int phases,
+                       enum rng_mode rng)
+{
+    struct region *region = region_create();
+    struct schedule part[PHASES_MAX + 3] = {schedule_empty(region)};
+    const int first = stages->range[head].from, last = stages->range[tail].from;
+    int parts = 1, end = last, stage = tail;
+    schedule_append(&part[0], STEP_FORWARD, 0, last);
+    append_phase(&part[parts++], last, o->target->graph->nodes, region);
+    for (int i = phases - 1; i >= 0 && end > first; i--) {
+        while (stage > head && stages->range[stage].from > first + i * (last - first) / phases) stage--;
+        const int from = stages->range[stage].from;
+        if (from < end) append_phase(&part[parts++], from, end, region);
+        end = from;
+    }
+    if (first > 0) append_phase(&part[parts++], 0, first, region);
+    add(o, part, parts, rng);
+    region_destroy(region);
+}
+
 void slice_rivals_add_batches(struct optimum *o, const struct optimum *slice, enum rng_mode rng)
 {
     struct region *region = region_create();
@@ -22,6 +53,12 @@ void slice_rivals_add_batches(struct optimum *o, const struct optimum *slice, en
         struct schedule schedule = schedule_empty(region);
         optimum_schedule(slice, points > 1 ? i * last / (points - 1) : last, &schedule);
         add(o, &schedule, 1, rng);
+    }
+    if (network_fused(o->target)) {
+        const struct node_ranges stages = stages_find(o->target->graph, region);
+        const int all = stages.count - 1, cuts = all < CUTS_MAX ? all : CUTS_MAX;
+        for (int i = 1; i <= cuts; i++)
+            for (int k = 0; k < 2 * PHASES_MAX; k++) add_phases(o, &stages, k % 2, i * all / cuts, k / 2 + 1, rng);
     }
     region_destroy(region);
 }

@@ -7,7 +7,9 @@
 bool slice_rivals_are_batches(const struct network *network);
 
 /* There: one slice after the other, each by a schedule of the front of slice, which was solved for the network that has
- * a slice as its batch (network_of_slice()). So micro-batches, with recomputation or without. */
+ * a slice as its batch (network_of_slice()). So micro-batches, with recomputation or without. With a fused update also
+ * micro-batches of one phase of the network after the other, since gradients of parameters live from a phase's first
+ * slice to its last. */
 void slice_rivals_add_batches(struct optimum *optimum, const struct optimum *slice, enum rng_mode rng);
 
 /* Elsewhere: for some stretches of sliced stages, from the start or from a whole node to any cut, the stretch keeps

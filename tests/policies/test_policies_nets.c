@@ -8,6 +8,7 @@
 
 #include "plan/plan.h"
 #include "policies/policy.h"
+#include "tests/support/cli.h"
 #include "tests/support/policy_text.h"
 #include "tests/support/simulated.h"
 #include "tests/support/sliced_schedules.h"
@@ -271,4 +272,36 @@ Test(policies_nets, optimal_slices_between_whole_layers)
                whole_live, whole_time);
         cr_assert(sliced && (double)live < 0.9 * (double)whole_live, "%s, %s", net.name, cases[i].whole[0]);
     }
+}
+
+/* With a fused update, micro-batches of the last layers come before those of the first, whose gradients then are not
+ * live at the same time. */
+Test(policies_nets, optimal_runs_micro_batches_in_phases)
+{
+    struct cli cli;
+    cli_open(&cli);
+    cli_file(
+        &cli, "net.yaml",
+        "rematch: 1\nname: net\nmodel:\n  layers:\n"
+        "    - repeat: {name: r, times: 4, layers: [{conv: {channels: 16, kernel: 3, padding: 1}}, relu]}\n"
+        "    - global_avg_pool\n"
+        "    - repeat: {name: w, times: 2, layers: [{linear: {units: 256}}, relu]}\n    - linear: {units: classes}\n"
+        "data: {name: synthetic, shape: [16, 16, 3], classes: 4}\nbatch: 16\nslices: 4\nsteps: 2\n"
+        "optimizer: {name: sgd, lr: 0.1}\nupdate: fused\nbackend: ref\n"
+        "policy: {name: manual, schedule: phases}\n");
+    cli_file(&cli, "phases",
+             "F[0,9) F[9,15)/0 B[9,15)/0 F[9,15)/1 B[9,15)/1 F[9,15)/2 B[9,15)/2 F[9,15)/3 B[9,15)/3 "
+             "F[0,9)/0 B[0,9)/0 F[0,9)/1 B[0,9)/1 F[0,9)/2 B[0,9)/2 F[0,9)/3 B[0,9)/3");
+    json_t *plan = cli_json(&cli, 0, "plan net.yaml --json");
+    const double time = json_number_value(json_object_get(plan, "slowdown"));
+    const json_int_t peak = json_integer_value(json_object_get(plan, "peak_bytes"));
+    cr_assert(peak && time > 1);
+    char arguments[128];
+    snprintf(arguments, sizeof arguments, "plan net.yaml 'policy={name: optimal, budget: %lld}' --json",
+             (long long)peak);
+    json_t *best = cli_json(&cli, 0, arguments);
+    cr_assert(json_number_value(json_object_get(best, "slowdown")) <= time);
+    json_decref(plan);
+    json_decref(best);
+    cli_close(&cli);
 }
