@@ -3,7 +3,8 @@
  * paper: what the step reads no more is freed at once.
  *
  * Unlike the paper's runtime it never exceeds its budget, which counts gradients, scratch, masks and the placement;
- * where a schedule needs more than the simulation's limit, the limit is lowered. Unlike the paper's prototype it
+ * where a schedule needs more than the simulation's limit, the limit is lowered. The simulation is of the whole batch;
+ * of a batch in slices the same schedule often needs less, and the budget is for that. Unlike the paper's prototype it
  * examines every tensor each time, small or large. Unlike `optimal` it keeps to no class of schedules: a kept tensor
  * may be evicted at any time; and it guarantees nothing about time. */
 #include <math.h>
@@ -18,7 +19,7 @@
 enum { LOWERED = 12, RAISED = 8, RESOLUTION = 200 };
 
 struct dtr_search {
-    const struct network *network;
+    const struct network *network; /* that is planned; the simulation's has no slices */
     const struct plan_options *options;
     struct region *region;
     struct dtr_simulation simulation;
@@ -117,7 +118,8 @@ static enum status search_network(struct dtr_search *s, const struct budget *bud
     struct dtr_result result;
     struct plan_options unplaced = *s->options;
     unplaced.unplaced = true;
-    TRY(dtr_simulation_create(s->network, &s->options->lower, s->region, &s->simulation));
+    const struct network *whole = s->network->slice ? network_unsliced(s->network, s->region) : s->network;
+    TRY(dtr_simulation_create(whole, &s->options->lower, s->region, &s->simulation));
     TRY(dtr_simulation_schedule(&s->simulation, SIZE_MAX, &least.schedule, &result));
     least.limit = s->all = result.peak;
     struct plan *all = plan_build(s->network, &least.schedule, &unplaced);
@@ -128,7 +130,7 @@ static enum status search_network(struct dtr_search *s, const struct budget *bud
         find_least(s, budget->kind == BUDGET_LEAST ? &unplaced : s->options, &least);
         *found = least;
     }
-    found->kept = found->plan && (budget->kind == BUDGET_LEAST || found->plan->arena_bytes <= limit);
+    found->kept = budget->kind == BUDGET_LEAST || budget_keep(found->plan, limit);
     return ST_OK;
 }
 
@@ -176,4 +178,5 @@ const struct policy policy_dtr = {.name = "dtr",
                                   .doc = "dynamic tensor rematerialization, simulated under a budget",
                                   .keys = policy_budget_keys,
                                   .emit = emit,
-                                  .chooses_relus = true};
+                                  .chooses_relus = true,
+                                  .takes_slices = true};

@@ -42,7 +42,7 @@ static size_t take(struct milp_search *s, const struct step_model *model, struct
     sequence_evaluate(model, sequence, s->limit);
     sequence_schedule(model, sequence, &schedule);
     struct plan *plan = plan_build(s->network, &schedule, s->options);
-    if (plan->live_peak <= s->limit && plan->arena_bytes > s->limit) plan_search_placement(plan);
+    budget_keep(plan, s->limit);
     const size_t arena = plan->arena_bytes;
     plan_destroy(arena > s->limit ? plan : s->plan);
     if (arena > s->limit) return arena - s->limit;

@@ -36,7 +36,7 @@ struct policy {
     /* Appends to an empty schedule, whose region is also used for scratch; ST_SPEC where the settings do not fit the
      * network. */
     enum status (*emit)(const struct policy_input *input, struct schedule *schedule);
-    bool takes_slices;  /* the schedule may be of slices; another policy sees a network whose nodes are all whole */
+    bool takes_slices;  /* it sees the batch's slices; another policy sees a network whose nodes are all whole */
     bool needs_slices;  /* it plans nothing where the batch has none */
     bool chooses_relus; /* the schedule states what each open relu keeps */
     bool solves;        /* it runs a solver for up to minutes: only where it is asked for, or the network is small */

@@ -5,13 +5,15 @@
 #include "policies/slice_rivals.h"
 #include "search/schedule_search.h"
 
-/* Adds the policy's schedule; returns whether it has one. */
+/* Adds the policy's schedule, of a batch in slices with the bytes that it has there; returns whether it has one. */
 static bool add_candidate(struct optimum *o, const struct policy *policy, const struct policy_input *input)
 {
     struct region *region = region_create();
     struct schedule schedule = schedule_empty(region);
     const bool emits = policy_schedule(policy, input, &schedule) == ST_OK;
-    if (emits) candidate_points_add(&o->candidates, o->network, o->stages.rng, &schedule, policy->name, o->region);
+    if (emits)
+        (input->network->slice ? candidate_points_add_as_is : candidate_points_add)(
+            &o->candidates, input->network, o->stages.rng, &schedule, policy->name, o->region);
     region_destroy(region);
     return emits;
 }
@@ -68,11 +70,14 @@ struct optimum *rivals_prepare(const struct network *network, enum rng_mode rng)
 
 void rivals_with_budget(struct optimum *o, const struct policy_input *input)
 {
-    const struct policy_input same = {.network = input->network, .settings = input->settings, input->options};
+    const struct policy_settings least = {{0}};
+    const struct policy_input same = {input->network, input->settings, input->options},
+                              smallest = {input->network, &least, input->options};
     if (o->network->graph->nodes > RIVALS_NODES_MAX) return;
     for (const struct policy *const *policy = policy_table; *policy; policy++)
-        if ((*policy)->keys == policy_budget_keys && strcmp((*policy)->name, "optimal") != 0)
-            add_candidate(o, *policy, &same);
+        if ((*policy)->keys == policy_budget_keys && strcmp((*policy)->name, "optimal") != 0 &&
+            !add_candidate(o, *policy, &same))
+            add_candidate(o, *policy, &smallest);
 }
 
 struct optimum *rivals_front(const struct network *network, enum rng_mode rng)

@@ -10,7 +10,7 @@
 enum { RIVALS_NUMBER_MAX = 64, RIVALS_NODES_MAX = 1000 };
 struct optimum *rivals_prepare(const struct network *network, enum rng_mode rng);
 
-/* Adds the schedules of the other policies with a budget for that of input. */
+/* Adds the schedules of the other policies with a budget for that of input; of one that does not keep it, its least. */
 void rivals_with_budget(struct optimum *optimum, const struct policy_input *input);
 
 /* rivals_prepare() with the whole front solved and searched. */

@@ -133,6 +133,12 @@ struct budgeted budget_find(struct optimum *optimum, size_t limit, const struct 
     return b;
 }
 
+bool budget_keep(struct plan *plan, size_t limit)
+{
+    if (plan->live_peak <= limit && plan->arena_bytes > limit) plan_search_placement(plan);
+    return plan->arena_bytes <= limit;
+}
+
 /* The least percentage, to two decimals, of which bytes are a share. */
 static double percent_of(size_t bytes, size_t baseline)
 {
@@ -186,13 +192,13 @@ enum status budget_evaluation(const struct plan *evaluation, size_t limit)
                 plan_op_text(evaluation, evaluation->peak_op, op), tensors);
 }
 
-/* The plan of least arena among the points of least memory. */
-static struct plan *find_least(struct optimum *optimum, const struct plan_options *options)
+/* The point of least arena among those of least memory. */
+static int find_least(struct optimum *optimum, const struct plan_options *options)
 {
     int least = 0; /* a front has a point */
     for (int i = 1; i < LEAST_POINTS && i < optimum->front.count; i++)
         if (budget_arena(optimum, i, options) < budget_arena(optimum, least, options)) least = i;
-    return budget_place(optimum, least, options);
+    return least;
 }
 
 static void extend(struct optimum *optimum, size_t bytes)
@@ -255,6 +261,17 @@ static bool find_near(struct optimum *optimum, const struct budget *budget, cons
     return budgeted->point >= 0;
 }
 
+/* The last resort: the points of least arena and of least live peak, placed by a search. */
+static void place_again(struct optimum *optimum, const struct plan_options *options, struct budgeted *b)
+{
+    const int point[] = {find_least(optimum, options), 0};
+    for (int i = 0; i < 2 && b->point < 0; i++) {
+        struct plan *plan = budget_place(optimum, point[i], options);
+        if (budget_keep(plan, b->limit)) b->point = point[i];
+        plan_destroy(plan);
+    }
+}
+
 enum status budget_schedule(struct optimum *optimum, const struct budget *budget, const struct plan_options *options,
                             struct schedule *schedule, struct budgeted *budgeted)
 {
@@ -262,7 +279,7 @@ enum status budget_schedule(struct optimum *optimum, const struct budget *budget
     if (find_near(optimum, budget, options, schedule, budgeted)) return ST_OK;
     budget_extend(optimum, INFINITY, options);
     if (budget->kind == BUDGET_LEAST) schedule_search_least(optimum);
-    struct plan *least = find_least(optimum, options);
+    struct plan *least = budget_place(optimum, find_least(optimum, options), options);
     const size_t limit = budget_limit(optimum->target, budget, options, least);
     extend(optimum, limit);
     *budgeted =
@@ -270,9 +287,10 @@ enum status budget_schedule(struct optimum *optimum, const struct budget *budget
     if (budgeted->point < 0) {
         schedule_search_least(optimum);
         plan_destroy(least);
-        least = find_least(optimum, options);
+        least = budget_place(optimum, find_least(optimum, options), options);
         *budgeted = budget_find(optimum, limit, options);
     }
+    if (budgeted->point < 0) place_again(optimum, options, budgeted);
     if (budgeted->point >= 0)
         optimum_schedule(optimum, budgeted->point, schedule);
     else

@@ -305,3 +305,39 @@ Test(policies_nets, optimal_runs_micro_batches_in_phases)
     json_decref(best);
     cli_close(&cli);
 }
+
+/* In slices too dtr keeps the bytes of its least plan, and more; so does `optimal`, which has dtr's schedules as
+ * candidates. */
+static void check_dtr(const char *name, const struct network *network)
+{
+    struct plan *least = policy_text_try(network, "dtr", "budget=least", &usual);
+    plan_search_placement(least);
+    size_t bytes = plan_peak(least);
+    for (int i = 0; i < 6; i++, bytes += bytes / 256) {
+        char budget[48];
+        snprintf(budget, sizeof budget, "budget=%zu", bytes);
+        struct plan *dtr = policy_text_try(network, "dtr", budget, &usual),
+                    *optimal = policy_text_try(network, "optimal", budget, &usual);
+        cr_assert(dtr && optimal, "%s, %d: %s", name, i, status_message());
+        if (plan_peak(dtr) > bytes) plan_search_placement(dtr);
+        if (plan_peak(optimal) > bytes) plan_search_placement(optimal);
+        cr_assert(plan_peak(dtr) <= bytes && plan_peak(optimal) <= bytes, "%s, %d", name, i);
+        cr_assert(optimal->time <= dtr->time * (1 + 1e-12), "%s, %d: %g %g", name, i, optimal->time, dtr->time);
+        plan_destroy(dtr);
+        plan_destroy(optimal);
+    }
+    plan_destroy(least);
+}
+
+Test(policies_nets, dtr_keeps_what_its_least_takes, .timeout = 600)
+{
+    for (const struct net *net = nets; net->name; net++)
+        for (int64_t slices = 1; slices <= net->batch; slices += net->batch - 1) {
+            struct source source = {.seed = 1};
+            struct graph *graph = net_build(net, RELU_AUTO);
+            sliced_graph(graph, slices, 0, &source);
+            struct bench bench = set_up_graph(net, "ref", graph);
+            check_dtr(net->name, bench.network);
+            tear_down(&bench);
+        }
+}
