@@ -78,6 +78,23 @@ Test(run, is_equal_in_every_bit)
     cli_close(&cli);
 }
 
+/* A fused update in parts beside a separate one, which has none; parts without a fused update are an error. */
+Test(run, a_fused_update_in_parts_equals_a_separate_one)
+{
+    struct cli cli;
+    cli_open(&cli);
+    cli_file(
+        &cli, "parts.yaml",
+        "rematch: 1\nname: parts\nmodel: {layers: [flatten, {linear: {units: 256}}, relu, {linear: {units: 256}}, "
+        "{linear: {units: classes}}]}\ndata: {name: synthetic, shape: [16, 16, 1], classes: 4}\nbatch: 8\nsteps: 2\n"
+        "optimizer: {name: adam, lr: 0.01}\nbackend: ref\nupdate: fused\nupdate_part: 64KiB\npolicy: sqrt\n");
+    cli_expect(&cli, 0, "run parts.yaml baseline.update=separate");
+    cli_says(&cli, "EQUAL IN EVERY BIT");
+    cli_expect(&cli, 2, "run parts.yaml update=separate");
+    cli_complains(&cli, "update_part: requires update: fused");
+    cli_close(&cli);
+}
+
 /* Deliberate faults, and the step at which each must show. */
 static const struct {
     const char *arguments;

@@ -34,8 +34,13 @@ static void set_key(struct yaml_tree *root, const char *key, const char *value, 
     yaml_tree_set(root, key, mark, value ? yaml_tree_make(YAML_TEXT, value, mark, region) : NULL, region);
 }
 
+static bool is_text(const struct yaml_tree *value, const char *text)
+{
+    return value && value->kind == YAML_TEXT && !strcmp(value->text, text);
+}
+
 /* The tree of root's baseline: it recomputes nothing, takes no stored plan and injects no fault; then its baseline:
- * block applies. */
+ * block applies. Of a separate update there are no parts. */
 static struct yaml_tree *make_baseline(struct loader *l, const struct yaml_tree *root)
 {
     static const char *const dropped[] = {"plan", "fault", "check", "baseline", "expect", "published", "sweep", NULL};
@@ -44,11 +49,8 @@ static struct yaml_tree *make_baseline(struct loader *l, const struct yaml_tree 
     const struct yaml_tree *block = yaml_tree_get(root, "baseline");
     if (root->kind != YAML_MAP) return own;
     set_key(own, "policy", "store_all", l->region);
-    for (const struct wrong_value *w = spec_wrong_values; w->key; w++) {
-        const struct yaml_tree *value = yaml_tree_get(root, w->key);
-        if (value && value->kind == YAML_TEXT && !strcmp(value->text, w->value))
-            set_key(own, w->key, w->of_baseline, l->region);
-    }
+    for (const struct wrong_value *w = spec_wrong_values; w->key; w++)
+        if (is_text(yaml_tree_get(root, w->key), w->value)) set_key(own, w->key, w->of_baseline, l->region);
     for (const char *const *key = dropped; *key; key++) set_key(own, *key, NULL, l->region);
     if (block && block->kind != YAML_MAP) yaml_read_error(r, block, NULL, "baseline", "expected a map of keys");
     for (int i = 0; block && block->kind == YAML_MAP && i < block->count; i++) {
@@ -58,6 +60,7 @@ static struct yaml_tree *make_baseline(struct loader *l, const struct yaml_tree 
         else
             yaml_read_error(r, block->key[i], "baseline", key, "%s", yaml_read_unknown(r, key, own_keys));
     }
+    if (is_text(yaml_tree_get(block, "update"), "separate")) set_key(own, "update_part", NULL, l->region);
     return own;
 }
 
