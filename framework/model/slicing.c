@@ -17,8 +17,9 @@ static bool few_rows(const struct graph *graph, const struct node *node, int64_t
            graph->batch / slices * (shape_elements(x) / shape_width(x)) < SLICING_FEW_ROWS;
 }
 
-enum status graph_slice(struct graph *graph, int64_t slices, bool keep_few)
+enum status graph_slice(struct graph *graph, int64_t slices, bool keep_few, int *mixing)
 {
+    *mixing = -1;
     graph->slices = slices;
     graph->whole = NULL;
     if (slices <= 1) return ST_OK;
@@ -31,12 +32,14 @@ enum status graph_slice(struct graph *graph, int64_t slices, bool keep_few)
     NEW(graph->region, graph->whole, (size_t)graph->nodes);
     for (int i = 0; i < graph->nodes; i++) {
         const struct node *node = &graph->node[i];
-        if (node->layer->mixes_samples && !node->keep_whole)
+        if (node->layer->mixes_samples && !node->keep_whole) {
+            *mixing = i;
             return fail(
                 ST_SPEC,
                 "slices: the batch cannot be computed in parts: layer '%s' (%s) takes statistics over all of its "
                 "samples; expected slices: 1, of this layer in the model or of the whole network",
                 node->name, node->layer->name);
+        }
         graph->whole[i] = node->keep_whole || (keep_few && few_rows(graph, node, slices));
     }
     return ST_OK;

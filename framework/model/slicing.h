@@ -38,8 +38,8 @@ enum { SLICING_FEW_ROWS = 32, SLICING_WEIGHT_BYTES = 8 << 20 };
 /* Divides the batch of a finished graph into so many slices of consecutive samples; 1: none. Nodes with keep_whole stay
  * whole; where keep_few, so do linear layers with more than SLICING_WEIGHT_BYTES of parameters and fewer than
  * SLICING_FEW_ROWS rows in a slice. ST_SPEC: slices do not divide the batch or are too many, or a layer mixes its
- * samples; the message names it. */
-enum status graph_slice(struct graph *graph, int64_t slices, bool keep_few);
+ * samples: node *mixing, which else is -1. */
+enum status graph_slice(struct graph *graph, int64_t slices, bool keep_few, int *mixing);
 
 /* The graph of one slice, as a backend's kernels for sliced nodes see it: batch / slices samples, the same nodes; in
  * the graph's region. */

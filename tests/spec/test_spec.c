@@ -25,7 +25,7 @@ static void check_bad(const char *file)
         if (s->max_length) data.shape = (struct shape){2, {3, s->max_length}};
         data.tokens = s->vocabulary_size; /* as in synthetic-tokens */
         for (size_t i = 0; i < s->shape.count; i++) data.shape.dim[i] = s->shape.ints[i];
-        status = model_build(spec, &data, &graph);
+        status = spec_place(spec, model_build(spec, &data, &graph));
         cr_expect(!graph);
     }
     spec_destroy(spec);

@@ -118,5 +118,5 @@ void sliced_graph(struct graph *graph, int64_t slices, uint32_t whole, struct so
 {
     for (int i = 0; i < graph->nodes; i++)
         graph->node[i].keep_whole = graph->node[i].layer->mixes_samples || (whole && draw_below(source, whole) == 0);
-    cr_assert(graph_slice(graph, slices, false) == ST_OK, "%s", status_message());
+    cr_assert(graph_slice(graph, slices, false, &(int){0}) == ST_OK, "%s", status_message());
 }

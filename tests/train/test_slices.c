@@ -247,12 +247,16 @@ Test(slices, refusals_name_the_number_or_the_layer)
     static const struct {
         int net, slices;
         const char *says;
+        const char *layer;
     } cases[] = {{0, 2, "slices: 2 do not divide the batch of 3 samples"},
-                 {5, 2, "(batch_norm) takes statistics over all of its samples; expected slices: 1"}};
+                 {5, 2, "(batch_norm) takes statistics over all of its samples; expected slices: 1", "batch_norm"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct graph *graph = net_build(&nets[cases[i].net], RELU_OUTPUT);
-        cr_expect(graph_slice(graph, cases[i].slices, true) == ST_SPEC && strstr(status_message(), cases[i].says), "%s",
-                  status_message());
+        int mixing;
+        cr_expect(graph_slice(graph, cases[i].slices, true, &mixing) == ST_SPEC &&
+                      strstr(status_message(), cases[i].says),
+                  "%s", status_message());
+        cr_expect(cases[i].layer ? !strcmp(graph->node[mixing].layer->name, cases[i].layer) : mixing == -1);
         graph_destroy(graph);
     }
 }
@@ -270,7 +274,7 @@ Test(slices, products_of_few_rows_are_kept_whole)
         for (int64_t slices = 2; slices <= 4; slices *= 2)
             for (int keep = 0; keep < 2; keep++) {
                 const bool few = keep && cases[c].net->batch / slices < SLICING_FEW_ROWS;
-                cr_assert(graph_slice(graph, slices, keep) == ST_OK, "%s", status_message());
+                cr_assert(graph_slice(graph, slices, keep, &(int){0}) == ST_OK, "%s", status_message());
                 for (int i = 0; i < graph->nodes; i++)
                     cr_expect(graph->whole[i] == (few && i == cases[c].node), "%s: node %d of %d slices",
                               cases[c].net->name, i, (int)slices);
@@ -292,7 +296,7 @@ Test(slices, dropout_draws_the_numbers_of_the_whole_batch)
         for (int64_t slices = 1; slices <= 6; slices++) {
             if (net.batch % slices) continue;
             struct graph *graph = net_build(&net, RELU_OUTPUT);
-            cr_assert(graph_slice(graph, slices, false) == ST_OK, "%s", status_message());
+            cr_assert(graph_slice(graph, slices, false, &(int){0}) == ST_OK, "%s", status_message());
             struct bench bench = set_up_graph(&net, "ref", graph);
             run(&(struct trial){.bench = &bench,
                                 .learner = &momentum,

@@ -278,8 +278,10 @@ static enum status build_model(struct building *b, const struct layer_list *mode
     TRY(add(b, &scope, b->spec->loss, NULL, b->spec->loss->name, &value, &value));
     TRY(finish(b));
     if (b->spec->relu_after_pool) graph_select_first(b->graph);
-    b->at = NULL;
-    return graph_slice(b->graph, b->spec->slices, b->spec->whole_layers == 0);
+    int mixing;
+    const enum status status = graph_slice(b->graph, b->spec->slices, b->spec->whole_layers == 0, &mixing);
+    b->at = mixing < 0 ? NULL : b->node_at[mixing];
+    return status;
 }
 
 /* Reports the failure as an error at the layer that was being added. */
