@@ -116,6 +116,20 @@ static bool beats(const json_t *a, const json_t *b)
     return (x < y && s <= t) || (x <= y && s < t);
 }
 
+/* A plan in slices names the layers that compute the whole batch, and the rule, in a line of a terminal. */
+Test(query, layers_that_are_not_sliced_are_named)
+{
+    struct cli cli;
+    cli_open(&cli);
+    cli_file(&cli, "sliced.yaml",
+             "rematch: 1\nname: sliced\nmodel: {layers: [{conv: {channels: 4, kernel: 3}}, global_avg_pool, {linear: "
+             "{units: 4, slices: 1}}]}\ndata: {name: synthetic, shape: [8, 8, 1], classes: 4}\nbatch: 8\n"
+             "slices: 2\nsteps: 1\noptimizer: {name: sgd, lr: 0.1}\nbackend: ref\n");
+    cr_expect(cli_on_screen(&cli, 80, "", "plan sliced.yaml") == 0, "%s", cli.out);
+    cli_says(&cli, "\n  except, at once: linear1\n  (linear over 8 MiB, under 32 rows a slice; slices: 1;");
+    cli_close(&cli);
+}
+
 /* Text and JSON of the plan name them; the run and verify prove equal bits. */
 Test(query, relus_after_pools_give_equal_runs)
 {

@@ -195,13 +195,17 @@ static void print_head(const struct plan_summary *s, FILE *out)
             text_plural(backend->options.threads));
 }
 
-/* Which layers compute a slice at a time is a rule; so the plan says. */
+/* Which layers compute a slice at a time is a rule (model/slicing.h); so the plan says, and the rule. */
 static void print_slices(const json_t *all, FILE *out)
 {
     const double slices = figure_number(all, "slices");
+    const json_t *whole = json_object_get(all, "whole_layers");
     if (slices < 2) return;
     fprintf(out, "every layer computes %.0f slices of %.0f samples\n", slices, figure_number(all, "batch") / slices);
-    print_names(json_object_get(all, "whole_layers"), "  except, at once: ", out);
+    print_names(whole, "  except, at once: ", out);
+    if (json_array_size(whole))
+        fprintf(out, "  (linear over %d MiB, under %d rows a slice; slices: 1; sum, flatten of these)\n",
+                SLICING_WEIGHT_BYTES >> 20, SLICING_FEW_ROWS);
     fputc('\n', out);
 }
 
