@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "plan/plan.h"
-#include "policies/policy.h"
+#include "policies/rivals.h"
 #include "tests/support/cli.h"
 #include "tests/support/policy_text.h"
 #include "tests/support/simulated.h"
@@ -311,6 +311,9 @@ Test(policies_nets, optimal_runs_micro_batches_in_phases)
 static void check_dtr(const char *name, const struct network *network)
 {
     struct plan *least = policy_text_try(network, "dtr", "budget=least", &usual);
+    struct optimum *front = rivals_front(network, RNG_COUNTER);
+    cr_assert(front->front.point[0].peak <= least->live_peak, "%s", name);
+    optimum_destroy(front);
     plan_search_placement(least);
     size_t bytes = plan_peak(least);
     for (int i = 0; i < 6; i++, bytes += bytes / 256) {
