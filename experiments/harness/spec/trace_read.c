@@ -97,7 +97,8 @@ static void read_tensors(struct trace *s, const struct yaml_tree *root)
         s->sorted[i] = t;
         read_tensor(s, list->item[i], region_text(r->region, "tensors[%d]", i), t);
         if (sum <= INT64_C(1) << 58 && (sum += t->bytes) > INT64_C(1) << 58)
-            yaml_read_error(r, t->at, NULL, NULL, "with it all tensors have more than 2^58 bytes; expected at most that");
+            yaml_read_error(r, t->at, NULL, NULL,
+                            "with it all tensors have more than 2^58 bytes; expected at most that");
     }
     qsort(s->sorted, (size_t)s->tensors, sizeof *s->sorted, by_name);
     for (int i = 1; i < s->tensors; i++)
