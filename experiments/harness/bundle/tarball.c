@@ -164,6 +164,7 @@ static enum status unpack_entry(struct unpacking *u, struct archive_entry *entry
 {
     const char *whole = archive_entry_pathname(entry);
     const int64_t bytes = archive_entry_size(entry);
+    if (archive_entry_filetype(entry) == AE_IFDIR) return ST_OK; /* tar packs them, too */
     char *shown = region_text(u->region, "%s", whole ? whole : "");
     utf8_clean(shown, "");
     if (!whole || strncmp(whole, root, sizeof root - 1) != 0 || !tarball_name_is_plain(whole + sizeof root - 1))
