@@ -189,6 +189,41 @@ Test(bundle, a_consistent_forgery_does_not_hold, .timeout = 120)
     cli_close(&cli);
 }
 
+/* Changes to what the bundle says about its runs, and what verify reports; the digests are computed again. */
+static const struct {
+    const char *change, *says;
+} forged[] = {
+    {"sed -i '/^| runs/s/[^|]*|/ 0.5 |/7' README.md", "described README.md: line 15 is '| runs/small/"},
+    {"sed -i 's/\"high_water_bytes\": /&9/' $(ls runs/small/*.json | tail -1)", ": 9"},
+    {"sed -i 's/^seed: .*/seed: 9/' $(ls runs/small/*.resolved.yaml | head -1)", "is 'seed: 9'; expected 'seed: "},
+    {"sed -i 's/not stated: /\\o033[2J/' ro-crate-metadata.json", "is '   \"license\": \"?[2Jthe authors"},
+    {"echo odd >>README.md", "is 'odd'; expected ''"},
+    {"head -n -1 README.md >cut; mv cut README.md", "is ''; expected '- Software licence"},
+    {"rm README.md", "described README.md: is missing"},
+    {"cp README.md extra.md", "described extra.md: belongs to no run"},
+};
+
+Test(bundle, a_forged_description_does_not_hold, .timeout = 120)
+{
+    struct cli cli;
+    open_bundle(&cli);
+    for (size_t i = 0; i < sizeof forged / sizeof *forged; i++) {
+        char command[1024];
+        snprintf(
+            command, sizeof command,
+            "rm -rf u && mkdir u && tar --zstd -C u -xf x.tar.zst && cd u/rematch-bundle && %s && cd ../.. && " SUMS TAR
+                FILES,
+            forged[i].change);
+        shell(&cli, command);
+        holds(&cli, "", "verify bad.tar.zst --plan-only", 1, "verdict   DOES NOT HOLD: of 2 runs 2 hold");
+        cli_says(&cli, forged[i].says);
+    }
+    json_t *all = cli_json(&cli, 1, "verify bad.tar.zst --plan-only --json");
+    cr_expect_str_eq(json_string_value(json_object_get(all, "described")), "extra.md: belongs to no run");
+    json_decref(all);
+    cli_close(&cli);
+}
+
 /* As tar packs a folder: with entries of folders, in any order. */
 Test(bundle, one_that_was_packed_again_holds)
 {

@@ -6,6 +6,7 @@
 #include "analysis/figures.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "build.h"
 #include "report/show.h"
 #include "result/result.h"
 
@@ -65,6 +66,7 @@ static enum status add_open(struct bundle *b, const char *path, struct result *r
     const char *name = region_text(b->region, "%s.h5", stem);
     TRY(find_name(b, path, name, &there));
     if (there) return ST_OK;
+    b->other |= strcmp(h5_read_attribute_text(&r->h5, "/", "software_version", "", r->region), BUILD_COMMIT) != 0;
     TRY(bundle_add(b, name, path, NULL));
     TRY(show_figures(path, &figures));
     json_object_set_new(figures, "path", figure_text(name)); /* cppcheck 2.10 crashes on PUT() here */
@@ -85,25 +87,32 @@ static int by_name(const void *a, const void *b)
     return strcmp(figure_string(*(json_t *const *)a, "path"), figure_string(*(json_t *const *)b, "path"));
 }
 
-static enum status write_all(struct bundle *b, int runs, const char *const *run, const char *path, FILE *out)
+static enum status collect(struct bundle *b, int runs, const char *const *run)
 {
-    struct tar_file whole = {.path = path};
     for (int i = 0; i < runs; i++) TRY(add_run(b, run[i]));
     if (b->runs) qsort(b->run, (size_t)b->runs, sizeof *b->run, by_name);
     if (b->files) qsort(b->file, (size_t)b->files, sizeof *b->file, tarball_order);
     TRY(bundle_describe(b));
-    TRY(tarball_write(path, b->file, b->files));
-    TRY(tarball_digest(&whole));
-    fprintf(out, "bundle    %s: %d run%s, %d files, %s\nsha256    %s\n", path, b->runs, text_plural(b->runs),
-            b->files + 1, BYTES_TEXT(whole.bytes), whole.sha256);
+    qsort(b->file, (size_t)b->files, sizeof *b->file, tarball_order);
     return ST_OK;
+}
+
+enum status bundle_collect(struct bundle *b, int runs, const char *const *run)
+{
+    const enum status status = collect(b, runs, run);
+    for (int i = 0; i < b->runs; i++) json_decref(b->run[i]);
+    return status;
 }
 
 enum status bundle_write(int runs, const char *const *run, const char *path, FILE *out)
 {
     region_auto *region = region_create();
     struct bundle b = {.region = region};
-    const enum status status = write_all(&b, runs, run, path, out);
-    for (int i = 0; i < b.runs; i++) json_decref(b.run[i]);
-    return status;
+    struct tar_file whole = {.path = path};
+    TRY(bundle_collect(&b, runs, run));
+    TRY(tarball_write(path, b.file, b.files));
+    TRY(tarball_digest(&whole));
+    fprintf(out, "bundle    %s: %d run%s, %d files, %s\nsha256    %s\n", path, b.runs, text_plural(b.runs), b.files + 1,
+            BYTES_TEXT(whole.bytes), whole.sha256);
+    return ST_OK;
 }

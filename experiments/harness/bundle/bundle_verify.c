@@ -6,9 +6,11 @@
 
 #include "analysis/figures.h"
 #include "analysis/verify.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "bundle/bundle.h"
 #include "console/terminal.h"
+#include "console/utf8.h"
 #include "report/commands.h"
 #include "run/signals.h"
 
@@ -20,6 +22,8 @@ struct findings {
     FILE *out;
     int runs, hold, partly, wrong, untested;
     int equal, unequal, unproven; /* pairs */
+    enum status described;        /* ST_DIFFERS: wrongly; ST_UNPROVEN: could not be tested */
+    const char *difference;       /* how; NULL: rightly */
     int signal;                   /* 128 + the signal that stopped it */
     json_t *run, *pairs;
 };
@@ -45,6 +49,51 @@ static void verify_run(struct findings *f, const struct tar_file *file)
     json_array_append_new(f->run, json_pack("{s:s, s:i, s:o?}", "file", file->name, "exit_code", code, "found", found));
 }
 
+/* The first line of a file that is not that of the text. What the file has is shown without control characters. */
+static const char *line_that_differs(struct findings *f, const struct tar_file *file, const char *text)
+{
+    char *is;
+    int line = 1;
+    if (file_read_text(file->path, file->bytes, f->region, &is) != ST_OK) return status_message();
+    for (size_t end; strncmp(is, text, end = strcspn(text, "\n") + 1) == 0 && text[end - 1]; line++)
+        is += end, text += end;
+    char *found = region_text(f->region, "%s: line %d is '%.*s'; expected '%.*s'", file->name, line,
+                              (int)strcspn(is, "\n"), is, (int)strcspn(text, "\n"), text);
+    utf8_clean(found, "");
+    return found;
+}
+
+static const char *first_difference(struct findings *f, const struct bundle *b, const struct tar_file *file, int files)
+{
+    int i = 0;
+    while (i < files && i < b->files && !strcmp(file[i].name, b->file[i].name) &&
+           !strcmp(file[i].sha256, b->file[i].sha256))
+        i++;
+    if (i == files && i == b->files) return NULL;
+    const int order = i == files ? 1 : i == b->files ? -1 : tarball_order(&file[i], &b->file[i]);
+    if (order < 0) return region_text(f->region, "%s: belongs to no run", file[i].name);
+    if (order > 0) return region_text(f->region, "%s: is missing", b->file[i].name);
+    return line_that_differs(f, &file[i], b->file[i].text);
+}
+
+/* Everything beside the runs must be what the program makes of them; another version may use other words. */
+static void check_description(struct findings *f, const struct tar_file *file, int files)
+{
+    struct bundle b = {.region = f->region};
+    const char **run;
+    int runs = 0;
+    NEW(f->region, run, (size_t)files + 1);
+    for (int i = 0; i < files; i++)
+        if (text_ends(file[i].name, ".h5")) run[runs++] = file[i].path;
+    const bool made = bundle_collect(&b, runs, run) == ST_OK;
+    f->difference =
+        made ? first_difference(f, &b, file, files) : region_text(f->region, "not tested: %s", status_message());
+    f->described = !f->difference ? ST_OK : made && !b.other ? ST_DIFFERS : ST_UNPROVEN;
+    if (f->json) return;
+    fprintf(f->out, "\ndescribed %s%s\n", f->difference ? f->difference : "right: by files that belong to the runs",
+            made && f->described == ST_UNPROVEN ? "; another version did the runs" : "");
+}
+
 /* The verdict of each variant in folder beside its baseline there. */
 static void compare_pairs(struct findings *f, const char *folder, const char *what)
 {
@@ -64,7 +113,8 @@ static void compare_pairs(struct findings *f, const char *folder, const char *wh
 
 static int print_verdict(const struct findings *f)
 {
-    const bool wrong = f->wrong || f->unequal, all = f->hold == f->runs && !f->unproven;
+    const bool wrong = f->wrong || f->unequal || f->described == ST_DIFFERS,
+               all = f->hold == f->runs && !f->unproven && f->described == ST_OK;
     const int code = f->signal ? f->signal : wrong ? ST_DIFFERS : all ? ST_OK : ST_UNPROVEN;
     if (f->json) return code;
     fprintf(f->out, "\nverdict   %s: of %d run%s %d hold%s, %d partly, %d could not be repeated here, %d %s wrong",
@@ -91,6 +141,7 @@ static int verify_all(struct findings *f, const char *path)
         if (stop) f->signal = 128 + stop;
         if (!stop && text_ends(file[i].name, ".h5")) verify_run(f, &file[i]);
     }
+    check_description(f, file, files);
     if (!f->json) fputc('\n', f->out);
     if (!f->json) verify_print_not_checked(f->out);
     compare_pairs(f, region_text(f->region, "%s/runs", f->folder), "as bundled");
@@ -98,8 +149,9 @@ static int verify_all(struct findings *f, const char *path)
     if (stat(f->again, &there) == 0) compare_pairs(f, f->again, "as run again");
     const int code = print_verdict(f);
     if (f->json)
-        figures_write(json_pack("{s:s, s:s, s:i, s:b, s:O, s:O}", "bundle", path, "sha256", whole.sha256, "files",
-                                files, "holds", code == ST_OK, "runs", f->run, "pairs", f->pairs),
+        figures_write(json_pack("{s:s, s:s, s:i, s:b, s:s, s:O, s:O}", "bundle", path, "sha256", whole.sha256, "files",
+                                files, "holds", code == ST_OK, "described", f->difference ? f->difference : "right",
+                                "runs", f->run, "pairs", f->pairs),
                       f->out);
     return code;
 }
