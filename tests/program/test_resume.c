@@ -155,6 +155,7 @@ static const struct {
     {"write X 50", ".state: damaged: its head"},
     {"truncate -s 0 $state", ".state: ends at offset 0"},
     {"truncate -s -1 $state", ".state: ends at offset"},
+    {"printf X >>$state", ".state: damaged: longer than the "},
     {"write XXXX $(($(stat -c %s $state) - 4))", ".state: its running state is not what "},
     {"write XXXX $(($(stat -c %s $state) - 40))", ".state: its optimizer state is not what "},
     {"rm $state; mkdir $state", ".state: is not a plain file"},

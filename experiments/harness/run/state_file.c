@@ -117,14 +117,14 @@ static enum status move_tensor(const struct state_file *f, int descriptor, const
     return ST_OK;
 }
 
-static enum status move_all(const struct state_file *f, int descriptor, const char *path, uint64_t at, bool write)
+static enum status move_all(const struct state_file *f, int descriptor, const char *path, uint64_t *at, bool write)
 {
     struct kind kind[KINDS];
     freed_auto char *room = f->job->backend->kind->device ? allocate(SLICE, 1) : NULL;
     find_kinds(f->job, kind);
     for (const struct kind *k = kind; k < kind + KINDS; k++)
         for (int i = 0; i < k->count; i++)
-            TRY(move_tensor(f, descriptor, path, &at, write, (char *)k->values(f->exec, i),
+            TRY(move_tensor(f, descriptor, path, at, write, (char *)k->values(f->exec, i),
                             k->copies * parameter_bytes(&k->tensor[i]), room));
     return ST_OK;
 }
@@ -155,7 +155,8 @@ enum status state_file_write(const struct state_file *f, const struct state_figu
     const struct heading h = heading_create(f->job);
     fill(&h, f, figures, least);
     enum status status = put(descriptor, path, 0, h.bytes, h.head);
-    if (status == ST_OK) status = move_all(f, descriptor, path, h.bytes, true);
+    uint64_t at = h.bytes;
+    if (status == ST_OK) status = move_all(f, descriptor, path, &at, true);
     free(h.head);
     if (close(descriptor) < 0 && status == ST_OK)
         status = fail(ST_FAILED, "%s: cannot write: %s", path, strerror(errno));
@@ -211,7 +212,9 @@ enum status state_file_read(const struct state_file *f, const struct result *pas
     freed_auto struct head *head = h.head;
     TRY(file_read(descriptor, path, 0, h.bytes, head));
     TRY(check_head(path, f, &h, past));
-    TRY(move_all(f, descriptor, path, h.bytes, false));
+    uint64_t at = h.bytes;
+    TRY(move_all(f, descriptor, path, &at, false));
+    if (at < bytes) return fail(ST_FAILED, "%s: damaged: longer than the %" PRIu64 " bytes written", path, at);
     TRY(check_tensors(path, f, head->figures.steps, past));
     *figures = head->figures;
     *executor_position(f->exec) = head->position;
