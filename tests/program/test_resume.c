@@ -194,6 +194,19 @@ Test(resume, files_that_cannot_be_used_are_refused_and_left_alone)
     expect(0, "run net.yaml steps=20 --only variant --quiet --resume must");
 }
 
+/* Rows that only the new file needs: the old one and its state are left alone. */
+Test(resume, a_file_with_lost_rows_is_refused)
+{
+    char part[512];
+    train(CUT_STEP, "");
+    alter_sparse(file_of("*.part", part), "/steps/data_ns", CUT_STEP);
+    shell("cp -r out broken");
+    expect(3, "run net.yaml steps=20 --only variant --quiet");
+    cli_complains(&cli, ".part: /steps/data_ns claims 13 rows; the file stores 0 of them; --resume never runs it");
+    shell("diff -r out broken");
+    expect(0, "run net.yaml steps=20 --only variant --quiet --resume never");
+}
+
 /* A step after the state, whose bits are recorded, is computed again. */
 Test(resume, recorded_steps_must_have_the_same_bits_again)
 {

@@ -448,6 +448,7 @@ static enum status finish(struct record *r, const char *status, struct run_summa
                           const struct best_case *least)
 {
     TRY(h5_close(&r->h5));
+    if (h5_manifest_check(r->manifest, r->file.part) != ST_OK) return fail(ST_DIFFERS, "%s", status_message());
     TRY(find_figures(r, summary));
     TRY(record_file_copy(&r->file));
     TRY(h5_manifest_open(r->manifest, &r->h5, r->file.fresh, H5_EDIT));

@@ -126,7 +126,8 @@ enum status record_eval(struct record *record, const struct eval_record *eval);
 
 /* Writes the summary and status ("completed", "failed: ...", "interrupted"); renames a completed file to ID.h5. least:
  * NULL, or not known, for a single step or on a device.
- * ST_FAILED: writing failed, now or at an earlier step; the .part holds the committed steps. Frees record. */
+ * ST_FAILED: writing failed, now or at an earlier step; the .part holds the committed steps. ST_DIFFERS: it does not,
+ * because the system lost a write. Frees record. */
 enum status record_finish(struct record *record, const char *status, struct run_summary *summary,
                           const struct best_case *least);
 

@@ -102,6 +102,7 @@ enum status record_pieces(struct h5 *h5, const struct spec *spec, struct result 
     uint64_t counts[OFS] = {[STEPS] = past->steps, [EVALUATIONS] = evaluations(past), [ALL] = UINT64_MAX};
     for (size_t i = 0; i < past->steps; i++) counts[MEMORY_STEPS] += record_wants_memory(spec, (int64_t)i);
     h5_copy_rows(h5, &past->h5, rows_of, counts);
-    TRY(h5_status(&past->h5));
+    if (h5_status(&past->h5) != ST_OK)
+        return fail(ST_FAILED, "%s; --resume never runs it from the beginning", status_message());
     return h5_status(h5);
 }

@@ -218,6 +218,7 @@ enum status result_open(const char *path, struct result **result)
 void result_close(struct result *result)
 {
     if (!result) return;
+    result->h5.broken = false; /* its failure was reported, and the message may have been added to */
     if (result->h5.file >= 0) h5_close(&result->h5);
     region_destroy(result->region);
 }

@@ -344,6 +344,10 @@ static enum status finish(struct training *t, enum status status)
     else
         snprintf(how, sizeof how, "failed: %s", message);
     enum status closed = record_finish(t->record, how, summary, &t->least);
+    if (closed == ST_DIFFERS) { /* going on would take over what is wrong */
+        state_file_remove(t->report.path);
+        closed = fail(ST_FAILED, "%s; the same command runs it from the beginning", status_message());
+    }
     if (summary->figures.timing.steps) t->report.step_ns = (uint64_t)summary->figures.timing.median_ns;
     t->report.best_case_ns = timing_best_case(&t->least);
     if (status != ST_OK) return fail(status, "%s", message);
