@@ -67,6 +67,22 @@ Test(follow, a_run_is_followed_to_its_end, .timeout = 240)
     }
 }
 
+static double seconds_of(const char *end)
+{
+    double value = 0;
+    char unit[8] = "";
+    while (end[-1] != ' ' || end[-2] != ' ') end--;
+    cr_assert(sscanf(end, "%lf %7[a-z]", &value, unit) == 2, "%.40s", end);
+    return value * (strcmp(unit, "min") == 0 ? 60 : strcmp(unit, "s") == 0 ? 1 : strcmp(unit, "ms") == 0 ? 1e-3 : 1e-6);
+}
+
+/* The time left after the first step is that of so many such steps, whatever the later ones took. */
+static void check_estimate(const char *line, double steps)
+{
+    const double each = seconds_of(strstr(line, "  live peak")), left = seconds_of(strstr(line, " left\n"));
+    cr_assert(left > each * steps * 0.6 && left < each * steps * 2, "%.100s", line + 1);
+}
+
 Test(follow, a_complete_run_is_printed_by_either_name)
 {
     static const char *const names[] = {"$(ls results/small/*.h5)", "$(ls results/small/*.h5).part"};
@@ -82,6 +98,9 @@ Test(follow, a_complete_run_is_printed_by_either_name)
         cr_expect(cli_on_screen(&cli, 60, "", arguments) == 0 && cli.code == 0);
         cli_says(&cli, "  step 3  4/4  loss ");
     }
+    cli_expect(&cli, 0, "run small.yaml --quiet --only variant steps=2000 name=long");
+    cli_expect(&cli, 0, "show --follow $(ls results/long/*.h5)");
+    check_estimate(strstr(cli.out, "\n  step 0 "), 1999);
     cli_expect(&cli, 2, "run small.yaml --follow");
     cli_complains(&cli, "no run of small is being written in results/small");
     cli_expect(&cli, 2, "show --follow nothing.h5");

@@ -17,20 +17,24 @@ static struct progress begin(struct result *r, FILE *out)
     const char *resolved = h5_read_text(&r->h5, "/spec/resolved", r->region);
     const uint64_t asked = result_steps_asked(r, yaml_tree_of_text(resolved, r->region));
     struct progress progress = progress_begin(out, (int64_t)asked);
-    for (size_t i = 0; i < r->steps; i++) progress.start -= r->total_ns[i];
     fprintf(out, "%s: %s, policy %s\n", r->h5.path, r->variant, r->policy);
     return progress;
 }
 
-/* The steps that have been committed since; a terminal gets the last one. */
+/* The steps that have been committed since; a terminal gets the last one. The time left is estimated from the times of
+ * the steps, not from when they are read. */
 static void print_new(const struct result *r, struct progress *progress)
 {
     if (progress->steps < (int64_t)r->steps) progress->steps = (int64_t)r->steps;
     if (progress->terminal && progress->done < (int64_t)r->steps) progress->done = (int64_t)r->steps - 1;
-    for (size_t i = (size_t)progress->done; i < r->steps; i++) {
+    uint64_t spent = 0;
+    for (size_t i = 0; i < r->steps; i++) {
+        spent += r->total_ns[i];
+        if ((int64_t)i < progress->done) continue;
         const struct step_record step = {
             .step = r->step[i], .result.loss = r->loss[i], .total_ns = r->total_ns[i], .live_peak = r->live[i]};
         if (!progress->terminal) progress->last_line = 0;
+        progress->start = clock_now_ns() - spent;
         progress_step(progress, &step);
     }
 }
