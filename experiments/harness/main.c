@@ -324,7 +324,9 @@ static int run_command(const struct command *command, int count, char **words)
 {
     struct arguments arguments = {.region = region_create()};
     enum status status = arguments_read(command, count, words, &arguments);
-    if (!is_data(&arguments)) terminal_wrap(&stdout);
+    const bool data = is_data(&arguments), help = arguments.given[OPTION_HELP] || command->run == run_help;
+    if (!data) terminal_wrap(&stdout);
+    if (help && !data && !terminal_width(stdout)) stdout = terminal_lines(stdout, terminal_columns());
     if (status == ST_OK && arguments.given[OPTION_HELP])
         arguments_help(command, stdout);
     else if (status == ST_OK)

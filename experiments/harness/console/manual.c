@@ -18,7 +18,7 @@ static const struct fact exit_codes[] = {{"0", "done, or equal"},
                                          {NULL, NULL}};
 static const struct fact environment[] = {
     {"REMATCH_DATA", "a folder of data sets and other files"},       {"TMPDIR", "where verify runs"},
-    {"COLUMNS", "the width of a terminal that reports none"},        {"NO_COLOR", "no colours on a terminal"},
+    {"COLUMNS", "the width of help, where no terminal reports one"}, {"NO_COLOR", "no colours on a terminal"},
     {"OMP_WAIT_POLICY", "how idle threads wait: active or passive"}, {NULL, NULL}};
 
 /* ---- help ---- */

@@ -32,16 +32,21 @@ static struct lines *lines_of(FILE *stream)
     return l;
 }
 
+int terminal_columns(void)
+{
+    const char *columns = getenv("COLUMNS");
+    const long wide = columns ? strtol(columns, NULL, 10) : 0;
+    return wide > 0 && wide <= COLUMNS_MAX ? (int)wide : UNKNOWN;
+}
+
 int terminal_width(FILE *out)
 {
     const struct lines *l = lines_of(out);
     struct winsize size;
-    const char *columns = getenv("COLUMNS");
     if (l) return l->width ? l->width : terminal_width(l->out);
     if (!isatty(fileno(out))) return 0;
     if (ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
-    const long wide = columns ? strtol(columns, NULL, 10) : 0;
-    return wide > 0 && wide <= COLUMNS_MAX ? (int)wide : UNKNOWN;
+    return terminal_columns();
 }
 
 bool terminal_colour(FILE *out)

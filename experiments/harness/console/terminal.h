@@ -6,7 +6,10 @@
 
 #include "base/status.h"
 
-/* The width of out's terminal in columns: as the terminal reports it now, else $COLUMNS, else 80; 0: out is no
+/* $COLUMNS, else 80. */
+int terminal_columns(void);
+
+/* The width of out's terminal in columns: as the terminal reports it now, else terminal_columns(); 0: out is no
  * terminal, and lines may have any length. */
 int terminal_width(FILE *out);
 
