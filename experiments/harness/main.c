@@ -223,7 +223,8 @@ static const struct command commands[] = {
      "[--json | --csv] [--out FILE]",
      "Plans a training step without running it, or compares other plans.\n"
      "SPEC: a file, or a name in experiments/. FILE: a graph file; without policy.name=... its policies are compared.",
-     BIT(JSON) | BIT(OPS) | BIT(ALONE) | BIT(GRAPH) | BIT(OUT) | QUERY_OPTIONS, 1, 1, true, run_plan},
+     BIT(JSON) | BIT(OPS) | BIT(ALONE) | BIT(GRAPH) | BIT(OUT) | QUERY_OPTIONS, 1, 1, true, run_plan,
+     "write the plan to FILE, for the key plan:; -o too"},
     {"run",
      "run SPEC [key=value...] [--only baseline|variant] [--resume auto|must|never] [--quiet | --verbose | --follow] "
      "[--force] [--jobs N] [--shard I/N | --point K] [--print-commands]",
@@ -236,7 +237,7 @@ static const struct command commands[] = {
      "Times a network's passes, for plans by measured costs.\n"
      "--costs: every pass of every node of the spec and its baseline alone, and the other work of a step. "
      "SPEC: a file, or a name in experiments/.",
-     BIT(COSTS) | BIT(OUT), 1, 1, true, run_bench},
+     BIT(COSTS) | BIT(OUT), 1, 1, true, run_bench, "write the times to FILE; -o too"},
     {"schema", "schema [NAME] [--json]",
      "Prints every key of specs and models: values, default, meaning.\n"
      "NAME: of one section, policy, layer or key.",
@@ -253,13 +254,14 @@ static const struct command commands[] = {
      "Packs runs for a reviewer: specs, plans, results, expected values.\n"
      "RUN: a complete result file. The archive has a README.md with the commands, and RO-Crate metadata; the same runs "
      "give the same bytes. rematch verify NAME.tar.zst says elsewhere what holds.",
-     BIT(OUT), 1, INT_MAX, false, run_bundle},
+     BIT(OUT), 1, INT_MAX, false, run_bundle, "write the archive to FILE; -o too"},
     {"report", "report FILE... [-o PAGE] [--figures FOLDER] [--trace FILE] [--pareto]",
      "Shows runs on one page: verdicts, memory, time, losses, provenance.\n"
      "FILE: result files of baselines and variants, or plan files. PAGE: one HTML file that needs no network; "
      "report.html where nothing else is asked for. Every variant stands beside its baseline; two files stand side by "
      "side. --pareto: of a large network, too.",
-     BIT(OUT) | BIT(FIGURES) | BIT(TRACE) | BIT(PARETO), 1, INT_MAX, false, run_report},
+     BIT(OUT) | BIT(FIGURES) | BIT(TRACE) | BIT(PARETO), 1, INT_MAX, false, run_report,
+     "write the page to FILE; -o too"},
     {"verify", "verify FILE [--plan-only] [--json]",
      "Checks a file's plan, then runs its spec again: the same bits?\n"
      "FILE: a plan or result file, or a bundle, all of whose files are checked; with other kernels its runs may round "

@@ -54,3 +54,22 @@ Test(help, help_answers_every_usual_form)
         cr_assert(strcspn(line, "\n") <= 50, "%s", line);
     cli_close(&cli);
 }
+
+/* What an option of several commands does is said of each. */
+Test(help, an_option_has_the_words_of_its_command)
+{
+    static const char *const out[][2] = {{"plan", "write the plan to FILE"},
+                                         {"bench", "write the times to FILE"},
+                                         {"bundle", "write the archive to FILE"},
+                                         {"report", "write the page to FILE"}};
+    struct cli cli;
+    cli_open(&cli);
+    for (size_t i = 0; i < sizeof out / sizeof *out; i++) {
+        char arguments[32], says[64];
+        snprintf(arguments, sizeof arguments, "help %s", out[i][0]);
+        snprintf(says, sizeof says, "  %-26s %s", "--out FILE", out[i][1]);
+        cli_expect(&cli, 0, arguments);
+        cli_says(&cli, says);
+    }
+    cli_close(&cli);
+}

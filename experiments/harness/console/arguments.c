@@ -23,6 +23,11 @@ bool arguments_take(const struct command *command, int option)
     return option == OPTION_HELP || command->options & 1u << option;
 }
 
+const char *arguments_doc(const struct command *command, int option)
+{
+    return option == OPTION_OUT ? command->out : option_rows[option].doc;
+}
+
 static int find_option(const struct command *command, const char *word, size_t length)
 {
     if (length == 2 && strncmp(word, "-h", 2) == 0) return OPTION_HELP;
@@ -116,7 +121,7 @@ void arguments_help(const struct command *command, FILE *out)
         if (!arguments_take(command, i)) continue;
         snprintf(name, sizeof name, "%s%s%s", option_rows[i].name, option_rows[i].value ? " " : "",
                  option_rows[i].value ? option_rows[i].value : "");
-        fprintf(out, "  %-26s %s\n", name, option_rows[i].doc);
+        fprintf(out, "  %-26s %s\n", name, arguments_doc(command, i));
     }
     if (command->overrides) fprintf(out, "  %-26s %s\n", "key=value", arguments_override_doc);
 }

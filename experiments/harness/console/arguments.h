@@ -50,10 +50,14 @@ struct command {
     int least, most;                                 /* operands */
     bool overrides;                                  /* takes key=value */
     enum status (*run)(struct arguments *arguments); /* returns a failure, which is then reported */
+    const char *out;                                 /* what --out does; NULL: it takes none */
 };
 
 /* Whether the command takes the option. */
 bool arguments_take(const struct command *command, int option);
+
+/* What an option of a command does. */
+const char *arguments_doc(const struct command *command, int option);
 
 /* ST_SPEC, with the message set: an unknown option or a wrong number of operands. */
 enum status arguments_read(const struct command *command, int count, char **words, struct arguments *arguments);

@@ -86,7 +86,7 @@ void manual_page(const struct command *commands, int count, FILE *out)
         put_line("", c->doc, (size_t)(end - c->doc), out);
         put_line("", end + 1, strlen(end + 1), out);
         for (int k = 0; k < OPTIONS; k++)
-            if (arguments_take(c, k)) put_item(option_rows[k].name, option_rows[k].value, option_rows[k].doc, out);
+            if (arguments_take(c, k)) put_item(option_rows[k].name, option_rows[k].value, arguments_doc(c, k), out);
         if (c->overrides) put_item("key=value", NULL, arguments_override_doc, out);
     }
     put_facts("EXIT STATUS", exit_codes, out);

@@ -56,7 +56,7 @@ void complete_words(const struct command *commands, int count, int words, char *
     for (int i = 1; i < words - 1; i++) operands += *word[i] != '-';
     if (*word[words - 1] == '-') {
         for (int i = 0; i < OPTIONS; i++)
-            if (arguments_take(command, i)) fprintf(out, "%s\t%s\n", option_rows[i].name, option_rows[i].doc);
+            if (arguments_take(command, i)) fprintf(out, "%s\t%s\n", option_rows[i].name, arguments_doc(command, i));
     } else if (strstr(command->usage, "COMMAND")) {
         print_commands(commands, count, out);
     } else if (operands) {
