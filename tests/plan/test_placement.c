@@ -255,3 +255,47 @@ Test(placement, published_instances)
     }
     free(buffer);
 }
+
+/* The buffers in another order, some split in size and some in time: what holds a placement of the whole ones holds
+ * theirs. Returns how many there are. */
+static int split(struct source *s, struct buffer *buffer, int buffers)
+{
+    for (int i = 0, whole = buffers; i < whole; i++) {
+        struct buffer *b = &buffer[i];
+        const int length = b->death - b->birth + 1, kilobytes = (int)(b->bytes / 1024);
+        if (!draw_below(s, 3) && kilobytes > 2) {
+            const size_t bytes = 1024 * (size_t)(1 + draw_below(s, (uint32_t)kilobytes - 1));
+            buffer[buffers] = *b;
+            buffer[buffers++].bytes = b->bytes - bytes;
+            b->bytes = bytes;
+        } else if (!draw_below(s, 3) && length > 10) {
+            buffer[buffers] = *b;
+            b->death = b->birth + (int)draw_below(s, (uint32_t)length - 1);
+            buffer[buffers++].birth = b->death + 1;
+        }
+    }
+    for (int i = buffers - 1; i > 0; i--) {
+        const int j = (int)draw_below(s, (uint32_t)i + 1);
+        const struct buffer swapped = buffer[i];
+        buffer[i] = buffer[j];
+        buffer[j] = swapped;
+    }
+    return buffers;
+}
+
+/* The search isn't fitted to the instances as published. */
+Test(placement, published_instances_split)
+{
+    enum { ROOM = 1024 };
+    if (!getenv("REMATCH_DATA")) cr_skip_test("REMATCH_DATA is not set");
+    for (char name = 'A'; name <= 'E'; name++) {
+        char path[512], what[2] = {name};
+        struct source s = {0, (uint32_t)name};
+        struct buffer buffer[ROOM];
+        size_t bound;
+        snprintf(path, sizeof path, "%s/placement/%c.1048576.csv", getenv("REMATCH_DATA"), name);
+        const int buffers = split(&s, buffer, read_instance(path, buffer, ROOM / 2));
+        const size_t arena = place(buffer, buffers, true, 1, what, &bound);
+        cr_assert(arena <= 1 << 20, "%s: %zu bytes", what, arena);
+    }
+}
