@@ -26,6 +26,11 @@ def ask(*arguments, seconds=None):
     return json.loads(done.stdout)
 
 
+def show(path):
+    """The JSON of `rematch show PATH --json`."""
+    return json.loads(subprocess.run([PROGRAM, "show", path, "--json"], stdout=subprocess.PIPE, check=True).stdout)
+
+
 def plan_chain(stages, *overrides, seconds=None):
     """Plans a chain of stages, each a dict of its keys; seconds as in ask."""
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
@@ -46,8 +51,11 @@ def plan_spec(name, *arguments, seconds=None):
     return ask(os.path.join(HERE, name + ".yaml"), *arguments, seconds=seconds)
 
 
-def machine():
-    """The processor, cores, memory and system."""
+def machine(host=None):
+    """The processor, cores, memory and system: this one's, or those that a result file names."""
+    if host:
+        return f"{host['cpu']} ({host['isa']}), {host['cores']} cores, {int(host['memory_bytes']) / 2**30:.0f} GiB"
+
     def after(path, key):
         return next((line.split(":", 1)[1].strip() for line in open(path) if line.startswith(key)), "unknown")
     memory = int(after("/proc/meminfo", "MemTotal").split()[0]) / 2**20
@@ -56,21 +64,25 @@ def machine():
             f"{platform.freedesktop_os_release()['PRETTY_NAME']}")
 
 
-def publish(name, columns, rows):
+def publish(name, columns, rows, command=None, file=None):
     """Prints rows of cells; where the environment has PUBLISH, also writes them to results/published/NAME.csv, below where they
-    come from."""
+    come from: this program now, or the command and the result file given."""
     cells = [columns, *([str(cell) for cell in row] for row in rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(columns))]
     for row in cells:
         print("   ".join(f"{cell:{width}}" for cell, width in zip(row, widths)).rstrip())
     if "PUBLISH" not in os.environ:
         return
-    version = subprocess.run([PROGRAM, "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout
     isa = os.environ.get("DNNL_MAX_CPU_ISA")
+    if file:
+        commit, host, date = (file["/provenance/git"]["commit"], file["/provenance/host"], file["/"]["created"][:10])
+    else:
+        version = subprocess.run([PROGRAM, "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout
+        commit, host, date = (version.split(",")[0].removeprefix("rematch "), None,
+                              f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}")
+        command = f"{f'DNNL_MAX_CPU_ISA={isa} ' if isa else ''}make publish-{name}"
     path = os.path.join(HERE, "../../results/published", name + ".csv")
-    with open(path + ".new", "w", encoding="utf-8", newline="") as file:
-        file.write(f"# command: {f'DNNL_MAX_CPU_ISA={isa} ' if isa else ''}make publish-{name}\n"
-                   f"# commit: {version.split(',')[0].removeprefix('rematch ')}\n# machine: {machine()}\n"
-                   f"# date: {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}\n")
-        csv.writer(file, lineterminator="\n").writerows(cells)
+    with open(path + ".new", "w", encoding="utf-8", newline="") as out:
+        out.write(f"# command: {command}\n# commit: {commit}\n# machine: {machine(host)}\n# date: {date}\n")
+        csv.writer(out, lineterminator="\n").writerows(cells)
     os.replace(path + ".new", path)

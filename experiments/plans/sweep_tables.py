@@ -1,0 +1,92 @@
+#!/usr/bin/python3
+"""Tables of EXPERIMENTS.md from the sweeps that are in results/: `sweep_tables.py NAME`, after the runs that it names.
+
+Cells are the figures of results/EXPERIMENT/sweep.json and of the result files; commit, machine and date those of the first file.
+"""
+import json
+import os
+import sys
+
+from chain import HERE, publish, show
+
+RESULTS = os.path.join(HERE, "../../results")
+
+
+def mib(size):
+    return f"{size / 2**20:.1f} MiB"
+
+
+def slowdown(point):
+    return f"{point['slowdown']:.3f}".removesuffix(".000")
+
+
+def points(experiment):
+    """The sweep's points, by the text of the policy, then in their order."""
+    with open(os.path.join(RESULTS, experiment, "sweep.json"), encoding="utf-8") as file:
+        by_policy = {}
+        for point in json.load(file)["points"]:
+            by_policy.setdefault(point["policy"], []).append(point)
+    return by_policy
+
+
+def result(point, side="variant"):
+    return show(os.path.join(HERE, "../..", point[side]))
+
+
+def last_loss(point, side):
+    return f"{result(point, side)['eval']['loss'][-1]:.4f}"
+
+
+def equal(point):
+    return "equal in every bit" if point["bits"] == "equal" else point["bits"]
+
+
+BATCHNORM = ["every, none kept", "segments 4, none kept", "manual, three blocks", "sqrt", "chen", "revolve, 3 slots",
+             "selective: norm, relu", "optimal, 60 %", "dtr, 60 %", "milp, 60 %"]
+SLICES = {"slices-tweets": ["microbatch", "sliced, both blocks", "every, none kept", "optimal, 60 %", "optimal, least", "dtr, 60 %"],
+          "slices-cifar10": ["segments 3, none kept", "sliced, both blocks", "every, none kept", "manual, second block",
+                             "optimal, 60 %", "optimal, least"]}
+
+
+def batchnorm_once():
+    sweep = points("batchnorm-once")
+    rows = []
+    for label, (once, every) in zip(BATCHNORM, sweep.values(), strict=True):
+        if not rows:
+            stored = result(once, "baseline")
+            rows.append(["store_all", mib(stored["/plan"]["live_peak_bytes"]), 1,
+                         f"test loss {last_loss(once, 'baseline')}", "", ""])
+        rows.append([label, mib(once["live_peak_bytes"]), slowdown(once), equal(once),
+                     f"{every['first_difference']}" if every["first_difference_step"] == 0 else "none", last_loss(every, "variant")])
+    return (["", "live peak", "planned slowdown", "`commit: once`", "`commit: every`: first difference, at step 0", "its test loss"],
+            rows, once)
+
+
+def slices_equal():
+    rows = []
+    for experiment, title in ("slices-tweets", "BERT tiny"), ("slices-cifar10", "CIFAR-10"):
+        for label, pair in zip(SLICES[experiment], points(experiment).values(), strict=True):
+            if label == SLICES[experiment][0]:
+                stored = [result(point, "baseline") for point in pair]
+                rows.append([f"{title}: store_all", *(mib(one["/plan"]["live_peak_bytes"]) for one in stored), 1,
+                             f"loss {stored[0]['steps']['loss'][-1]:.5f}"])
+            times = dict.fromkeys(slowdown(point) for point in pair)
+            bits = dict.fromkeys(equal(point) for point in pair)
+            rows.append([label, *(mib(point["live_peak_bytes"]) for point in pair), ", ".join(times), ", ".join(bits)])
+    return (["", "live peak, `update: separate`", "live peak, `update: fused`", "planned slowdown", "after 100 steps"], rows, pair[0])
+
+
+TABLES = {"batchnorm-once": (batchnorm_once, ["batchnorm-once"]), "slices-equal": (slices_equal, list(SLICES))}
+
+
+def main():
+    if len(sys.argv) != 2 or sys.argv[1] not in TABLES:
+        sys.exit(f"usage: sweep_tables.py {' | '.join(TABLES)}")
+    table, experiments = TABLES[sys.argv[1]]
+    columns, rows, point = table()
+    command = "REMATCH_DATA=/path/to/data make " + " ".join(f"exp-{name}" for name in experiments)
+    publish(sys.argv[1], columns, rows, f"{command}; make publish-{sys.argv[1]}", result(point))
+
+
+if __name__ == "__main__":
+    main()
