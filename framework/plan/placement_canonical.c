@@ -238,7 +238,8 @@ static int choose_section(struct search *s)
     for (int k = from; k < to; k++) {
         if (!s->lowest[k]) continue;
         const double choices = s->lowest[k], waste = (double)(s->capacity - lowest - s->total[k]) / (double)s->capacity;
-        const double value = (1 + 0.003 * s->weight[k]) / ((0.05 + waste) * choices * choices);
+        const double value =
+            s->fullest ? (double)s->total[k] : (1 + 0.003 * s->weight[k]) / ((0.05 + waste) * choices * choices);
         if (value > best) best = value, section = k;
     }
     return section;
@@ -299,6 +300,7 @@ enum found canonical_run(struct search *s, size_t capacity, struct preorder preo
 {
     s->capacity = capacity;
     s->work = work;
+    s->fullest = preorder.fullest;
     canonical_rank(s, preorder);
     for (int k = 0; k < s->sections; k++) s->weight[k] *= 0.9;
     clear_list(s);

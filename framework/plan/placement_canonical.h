@@ -29,6 +29,7 @@ struct change {
  * seed draws, the larger first. */
 struct preorder {
     bool total;
+    bool fullest; /* boxes are taken from the section of most unplaced bytes, whatever the failures */
     double share, noise;
     uint32_t seed;
 };
@@ -49,7 +50,8 @@ struct search {
     struct change *change; /* of the list, to be undone in reverse */
     size_t changes, room;
     size_t capacity;
-    long work; /* boxes and sections that this run may still visit */
+    bool fullest; /* as in the preorder */
+    long work;    /* boxes and sections that this run may still visit */
 };
 
 /* Nothing is placed; free change at the end. */

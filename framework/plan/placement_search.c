@@ -19,7 +19,7 @@ static enum found run_all(struct search *s, size_t capacity, long limit, long al
     for (int i = 0; i < PREORDERS && found == UNDECIDED && *work > 0; i++) {
         const long most = limit < *work ? limit : *work;
         const int share = i % SHARES, noise = i / SHARES / 2;
-        const struct preorder preorder = {i / SHARES % 2, (double)share / (SHARES - 1), noise, (uint32_t)i};
+        const struct preorder preorder = {i / SHARES % 2, i % 4 == 3, (double)share / (SHARES - 1), noise, (uint32_t)i};
         found = canonical_run(s, capacity, preorder, most);
         *work -= most - s->work;
         work_report("placing buffers", (double)(all - *work), (double)all);
@@ -46,7 +46,7 @@ static size_t minimise(struct search *s, struct buffer *buffer, size_t extent, s
     for (long limit = least; found == UNDECIDED && work > 0; limit *= 2) found = run_all(s, *bound, limit, all, &work);
     if (found == FOUND) return keep(s, buffer);
     if (found == IMPOSSIBLE) *bound += step;
-    work = all = 700L * 1000 * 1000;
+    work = all = 1100L * 1000 * 1000;
     for (long limit = least; *bound < extent && work > 0;) {
         const size_t gap = (extent - *bound) / step, capacity = extent - (gap + 7) / 8 * step;
         found = run_all(s, capacity, limit, all, &work);
