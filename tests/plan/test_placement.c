@@ -283,7 +283,7 @@ static int split(struct source *s, struct buffer *buffer, int buffers)
     return buffers;
 }
 
-/* The search isn't fitted to the instances as published. */
+/* The published instances in parts and in another order, which have a placement of that size, too. */
 Test(placement, published_instances_split)
 {
     enum { ROOM = 1024 };
