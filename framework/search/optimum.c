@@ -10,8 +10,9 @@
 
 /* Up to ALTERNATIVES_FEW every visit is solved at once. Up to ALTERNATIVES_MANY some visits are solved first, whose
  * front is a ceiling, and then every visit, for up to STEPS_MAX comparisons; of a whole front, which the ceiling bounds
- * less, up to ALTERNATIVES_WHOLE. Beyond, the front of some visits is what there is: their passes end before one of
- * some CUTS stages, or NEAR to where they begin, and a front has up to POINTS points. */
+ * less, up to ALTERNATIVES_WHOLE, unless stages are equal, whose fronts are short. Beyond, the front of some visits is
+ * what there is: their passes end before one of some CUTS stages, or NEAR to where they begin, and a front has up to
+ * POINTS points. */
 enum {
     ALTERNATIVES_FEW = 60000,
     ALTERNATIVES_WHOLE = 3000000,
@@ -280,7 +281,7 @@ void optimum_between(struct optimum *o, size_t low, size_t most)
         few = solve_few(o);
         ceiling = ceiling_of(o, o->solved);
     }
-    o->exact = o->alternatives <= (most == SIZE_MAX ? o->whole : o->many) &&
+    o->exact = o->alternatives <= (most == SIZE_MAX && o->distinct ? o->whole : o->many) &&
                solve(o, NULL, (struct envelope){.most = most, .ceiling = &ceiling, .steps = STEPS_MAX});
     if (o->exact)
         solution_destroy(few);

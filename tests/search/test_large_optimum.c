@@ -115,7 +115,7 @@ Test(large_optimum, approximations_are_schedules_and_not_ahead, .timeout = 600)
         struct any_chain any;
         any_chain_open(&any, &source, c % 3, 4 + c / 2); /* a random network has up to twice the nodes */
         struct optimum *o = optimum_prepare(any.network, RNG_COUNTER), *exact = optimum_solve(any.network, RNG_COUNTER);
-        o->whole = 0;
+        o->whole = o->many = 0;
         optimum_within(o, SIZE_MAX);
         cr_assert(!o->exact && exact->exact && optimum_approximation(o, o->region));
         cr_assert(!optimum_approximation(exact, o->region));
