@@ -67,7 +67,7 @@ def machine(host=None):
 def publish(name, columns, rows, command=None, file=None):
     """Prints rows of cells; where the environment has PUBLISH, also writes them to results/published/NAME.csv, below where they
     come from: this program now, or the command and the result file given."""
-    cells = [columns, *([str(cell) for cell in row] for row in rows)]
+    cells = [[str(cell) for cell in row] for row in (columns, *rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(columns))]
     for row in cells:
         print("   ".join(f"{cell:{width}}" for cell, width in zip(row, widths)).rstrip())

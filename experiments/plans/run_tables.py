@@ -1,8 +1,9 @@
 #!/usr/bin/python3
-"""Tables of EXPERIMENTS.md from the sweeps that are in results/: `sweep_tables.py NAME`, after the runs that it names.
+"""Tables of EXPERIMENTS.md from the runs that are in results/: `run_tables.py NAME`, after the runs that it names.
 
-Cells are the figures of results/EXPERIMENT/sweep.json and of the result files; commit, machine and date those of the first file.
+Cells are the figures of results/EXPERIMENT/sweep.json and of the result files; commit, machine and date those of one of them.
 """
+import glob
 import json
 import os
 import sys
@@ -59,7 +60,7 @@ def batchnorm_once():
         rows.append([label, mib(once["live_peak_bytes"]), slowdown(once), equal(once),
                      f"{every['first_difference']}" if every["first_difference_step"] == 0 else "none", last_loss(every, "variant")])
     return (["", "live peak", "planned slowdown", "`commit: once`", "`commit: every`: first difference, at step 0", "its test loss"],
-            rows, once)
+            rows, result(once))
 
 
 def slices_equal():
@@ -73,19 +74,29 @@ def slices_equal():
             times = dict.fromkeys(slowdown(point) for point in pair)
             bits = dict.fromkeys(equal(point) for point in pair)
             rows.append([label, *(mib(point["live_peak_bytes"]) for point in pair), ", ".join(times), ", ".join(bits)])
-    return (["", "live peak, `update: separate`", "live peak, `update: fused`", "planned slowdown", "after 100 steps"], rows, pair[0])
+    return (["", "live peak, `update: separate`", "live peak, `update: fused`", "planned slowdown", "after 100 steps"], rows,
+            result(pair[0]))
 
 
-TABLES = {"batchnorm-once": (batchnorm_once, ["batchnorm-once"]), "slices-equal": (slices_equal, list(SLICES))}
+def resnet_cifar10():
+    *_, newest = sorted(glob.glob(os.path.join(RESULTS, "resnet-cifar10", "*.h5")), key=os.path.getmtime)
+    run = show(newest)
+    accuracy = run["eval"]["accuracy"]
+    return (["test accuracy after epoch", *range(1, len(accuracy) + 1)],
+            [["store_all and every block, %", *(f"{100 * value:.2f}" for value in accuracy)]], run)
+
+
+TABLES = {"batchnorm-once": (batchnorm_once, ["batchnorm-once"]), "slices-equal": (slices_equal, list(SLICES)),
+          "resnet-cifar10": (resnet_cifar10, ["resnet-cifar10"])}
 
 
 def main():
     if len(sys.argv) != 2 or sys.argv[1] not in TABLES:
-        sys.exit(f"usage: sweep_tables.py {' | '.join(TABLES)}")
+        sys.exit(f"usage: run_tables.py {' | '.join(TABLES)}")
     table, experiments = TABLES[sys.argv[1]]
-    columns, rows, point = table()
+    columns, rows, run = table()
     command = "REMATCH_DATA=/path/to/data make " + " ".join(f"exp-{name}" for name in experiments)
-    publish(sys.argv[1], columns, rows, f"{command}; make publish-{sys.argv[1]}", result(point))
+    publish(sys.argv[1], columns, rows, f"{command}; make publish-{sys.argv[1]}", run)
 
 
 if __name__ == "__main__":
