@@ -42,22 +42,35 @@ def equal(point):
     return "equal in every bit" if point["bits"] == "equal" else point["bits"]
 
 
-BATCHNORM = ["every, none kept", "segments 4, none kept", "manual, three blocks", "sqrt", "chen", "revolve, 3 slots",
-             "selective: norm, relu", "optimal, 60 %", "dtr, 60 %", "milp, 60 %"]
-SLICES = {"slices-tweets": ["microbatch", "sliced, both blocks", "every, none kept", "optimal, 60 %", "optimal, least", "dtr, 60 %"],
-          "slices-cifar10": ["segments 3, none kept", "sliced, both blocks", "every, none kept", "manual, second block",
-                             "optimal, 60 %", "optimal, least"]}
+LABELS = {  # of policies, as sweep.json has them
+    "{name: every, unit: group, keep_saved: false}": "every, none kept",
+    "{name: segments, segments: 4, keep_last: false, keep_saved: false}": "segments 4, none kept",
+    "{name: segments, segments: 3, keep_last: false, keep_saved: false}": "segments 3, none kept",
+    '{name: manual, groups: ["stage1[0]", "stage2[0]", "stage3[0]"]}': "manual, three blocks",
+    "{name: manual, groups: [second.block2]}": "manual, second block",
+    "{name: revolve, slots: 3}": "revolve, 3 slots",
+    "{name: selective, kinds: [norm, relu]}": "selective: norm, relu",
+    '{name: sliced, groups: ["block[0]", "block[1]"]}': "sliced, both blocks",
+    "{name: sliced, groups: [block1, second.block2]}": "sliced, both blocks",
+    '{name: optimal, budget: "60%"}': "optimal, 60 %",
+    "{name: optimal, budget: least}": "optimal, least",
+    '{name: dtr, budget: "60%"}': "dtr, 60 %",
+    '{name: milp, budget: "60%", time_limit: 60}': "milp, 60 %"}
+
+
+def label(policy):
+    return LABELS.get(policy, policy)
 
 
 def batchnorm_once():
     sweep = points("batchnorm-once")
     rows = []
-    for label, (once, every) in zip(BATCHNORM, sweep.values(), strict=True):
+    for policy, (once, every) in sweep.items():
         if not rows:
             stored = result(once, "baseline")
             rows.append(["store_all", mib(stored["/plan"]["live_peak_bytes"]), 1,
                          f"test loss {last_loss(once, 'baseline')}", "", ""])
-        rows.append([label, mib(once["live_peak_bytes"]), slowdown(once), equal(once),
+        rows.append([label(policy), mib(once["live_peak_bytes"]), slowdown(once), equal(once),
                      f"{every['first_difference']}" if every["first_difference_step"] == 0 else "none", last_loss(every, "variant")])
     return (["", "live peak", "planned slowdown", "`commit: once`", "`commit: every`: first difference, at step 0", "its test loss"],
             rows, result(once))
@@ -66,14 +79,15 @@ def batchnorm_once():
 def slices_equal():
     rows = []
     for experiment, title in ("slices-tweets", "BERT tiny"), ("slices-cifar10", "CIFAR-10"):
-        for label, pair in zip(SLICES[experiment], points(experiment).values(), strict=True):
-            if label == SLICES[experiment][0]:
+        sweep = points(experiment)
+        for policy, pair in sweep.items():
+            if policy == next(iter(sweep)):
                 stored = [result(point, "baseline") for point in pair]
                 rows.append([f"{title}: store_all", *(mib(one["/plan"]["live_peak_bytes"]) for one in stored), 1,
                              f"loss {stored[0]['steps']['loss'][-1]:.5f}"])
             times = dict.fromkeys(slowdown(point) for point in pair)
             bits = dict.fromkeys(equal(point) for point in pair)
-            rows.append([label, *(mib(point["live_peak_bytes"]) for point in pair), ", ".join(times), ", ".join(bits)])
+            rows.append([label(policy), *(mib(point["live_peak_bytes"]) for point in pair), ", ".join(times), ", ".join(bits)])
     return (["", "live peak, `update: separate`", "live peak, `update: fused`", "planned slowdown", "after 100 steps"], rows,
             result(pair[0]))
 
@@ -86,7 +100,7 @@ def resnet_cifar10():
             [["store_all and every block, %", *(f"{100 * value:.2f}" for value in accuracy)]], run)
 
 
-TABLES = {"batchnorm-once": (batchnorm_once, ["batchnorm-once"]), "slices-equal": (slices_equal, list(SLICES)),
+TABLES = {"batchnorm-once": (batchnorm_once, ["batchnorm-once"]), "slices-equal": (slices_equal, ["slices-tweets", "slices-cifar10"]),
           "resnet-cifar10": (resnet_cifar10, ["resnet-cifar10"])}
 
 
