@@ -212,7 +212,7 @@ void budget_extend(struct optimum *optimum, double time, const struct plan_optio
     if (optimum->most == SIZE_MAX) return;
     const size_t all = budget_baseline(optimum->target, options);
     const size_t bound = bounds_find(optimum->network, 1).memory, share = all / FIRST_SHARE + 1;
-    for (size_t bytes = share > bound ? share : bound; optimum->most < SIZE_MAX; bytes += bytes / 4) {
+    for (size_t bytes = share > bound ? share : bound; optimum->most < SIZE_MAX; bytes += bytes / 4 + 1) {
         if (front->count >= LEAST_POINTS && front->point[front->count - 1].time <= time) break;
         extend(optimum, bytes > all ? SIZE_MAX : bytes);
     }
