@@ -288,8 +288,8 @@ Test(placement, published_instances_split)
 {
     enum { ROOM = 1024 };
     if (!getenv("REMATCH_DATA")) cr_skip_test("REMATCH_DATA is not set");
-    for (char name = 'A'; name <= 'E'; name++) {
-        char path[512], what[2] = {name};
+    for (int name = 'A'; name <= 'E'; name++) {
+        char path[512], what[2] = {(char)name};
         struct source s = {0, (uint32_t)name};
         struct buffer buffer[ROOM];
         size_t bound;
