@@ -171,7 +171,7 @@ text_build.h = printf '\#define BUILD_%s "%s"\n' VARIANT '$(VARIANT)' FLAGS '$(f
 
 # ---- Tests: one binary. Every test is a process; as many run at once as there are cores.
 FILTER ?= *
-LIMIT ?= 1200
+LIMIT ?= 1800
 $(TESTS:%.c=$(BUILD)/%.o) $(DEVICE_TESTS): | $(BUILD)/has-test
 # A sanitizer's report fails the suite, except leaks of Criterion, and of HDF5 after a failed system call (their library
 # made the allocation). So leaks do not change exit codes; the reports are judged here.
