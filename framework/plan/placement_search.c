@@ -1,7 +1,6 @@
 /* How long a canonical search takes depends on luck with the preorder, by which one of several boxes is taken, so many
- * of them take turns with growing limits: first for the bound as capacity, then for one nearer to the smallest extent
- * found.
- */
+ * of them take turns with growing limits: first for the bound as capacity, then for one nearer to the least extent
+ * found. */
 #include "plan/placement_search.h"
 
 #include "base/work.h"

@@ -83,7 +83,7 @@ void rivals_with_budget(struct optimum *o, const struct policy_input *input)
 struct optimum *rivals_front(const struct network *network, enum rng_mode rng)
 {
     struct optimum *o = rivals_prepare(network, rng);
-    const struct policy_settings least = policy_defaults(policy_find("dtr"), o->region);
+    const struct policy_settings least = {{0}};
     rivals_with_budget(o, &(struct policy_input){.network = network, .settings = &least});
     optimum_within(o, SIZE_MAX);
     schedule_search_front(o);
