@@ -206,16 +206,34 @@ static void extend(struct optimum *optimum, size_t bytes)
     if (optimum->most < bytes || optimum->low) optimum_within(optimum, bytes);
 }
 
-void budget_extend(struct optimum *optimum, double time, const struct plan_options *options)
+static bool reaches(const struct optimum *optimum, int points, double time)
 {
     const struct front *front = &optimum->front;
-    if (optimum->most == SIZE_MAX) return;
+    return front->count >= points && front->point[front->count - 1].time <= time;
+}
+
+int budget_sketch(struct optimum *optimum, double time, const struct plan_options *options)
+{
     const size_t all = budget_baseline(optimum->target, options);
     const size_t bound = bounds_find(optimum->network, 1).memory, share = all / FIRST_SHARE + 1;
-    for (size_t bytes = share > bound ? share : bound; optimum->most < SIZE_MAX; bytes += bytes / 4 + 1) {
-        if (front->count >= LEAST_POINTS && front->point[front->count - 1].time <= time) break;
-        extend(optimum, bytes > all ? SIZE_MAX : bytes);
-    }
+    size_t bytes = share > bound ? share : bound;
+    if (!optimum->front.count && optimum->most > bytes) bytes = optimum->most + optimum->most / 4 + 1;
+    for (; !reaches(optimum, 1, time) && optimum->most < SIZE_MAX; bytes += bytes / 4 + 1)
+        optimum_sketch(optimum, bytes > all ? SIZE_MAX : bytes);
+    return front_in_time(&optimum->front, time);
+}
+
+/* A sketch says how many bytes suffice, which are then solved at once. */
+void budget_extend(struct optimum *optimum, double time, const struct plan_options *options)
+{
+    if (optimum->most == SIZE_MAX || reaches(optimum, LEAST_POINTS, time)) return;
+    const int point = budget_sketch(optimum, time, options);
+    const size_t all = budget_baseline(optimum->target, options);
+    size_t bytes = point < optimum->front.count ? optimum->front.point[point].peak : SIZE_MAX;
+    do {
+        optimum_within(optimum, bytes > all ? SIZE_MAX : bytes + bytes / NEAR_SHARE);
+        bytes += bytes / 4 + 1;
+    } while (!reaches(optimum, LEAST_POINTS, time) && optimum->most < SIZE_MAX);
 }
 
 /* budget_find(); where the placement of the fastest schedules does not keep the limit, after searches for lower ones.
@@ -246,14 +264,18 @@ size_t budget_room(const struct network *network, const struct budget *budget, c
     return limit;
 }
 
-/* Solves a short stretch of the front below the limit, which takes the least time; false: its schedules as placed do
- * not keep the limit. */
+/* Solves a short stretch of the front below the limit, which takes the least time, or where a sketch has no schedule
+ * there, the front's beginning; false: the schedules as placed do not keep the limit. */
 static bool find_near(struct optimum *optimum, const struct budget *budget, const struct plan_options *options,
                       struct schedule *schedule, struct budgeted *budgeted)
 {
     if (budget->kind == BUDGET_LEAST) return false;
     const size_t limit = budget_room(optimum->target, budget, options);
-    optimum_between(optimum, limit - limit / NEAR_SHARE, limit);
+    optimum_sketch(optimum, limit);
+    if (optimum->front.count)
+        optimum_between(optimum, limit - limit / NEAR_SHARE, limit);
+    else
+        budget_extend(optimum, INFINITY, options); /* so that a refusal needs no other front */
     const bool proven = schedule_search_within(optimum, limit, true);
     *budgeted = find_lowered(optimum, limit, options);
     budgeted->proven = proven && optimum->target == optimum->network && budgeted->point >= 0 && !(budgeted->lost > 0);

@@ -12,7 +12,7 @@
  * front is a ceiling, and then every visit, for up to STEPS_MAX comparisons; of a whole front, which the ceiling bounds
  * less, up to ALTERNATIVES_WHOLE, unless stages are equal, whose fronts are short. Beyond, the front of some visits is
  * what there is: their passes end before one of some CUTS stages, or NEAR to where they begin, and a front has up to
- * POINTS points. */
+ * POINTS points. A sketch is of every visit, unless there are too many, with fronts of SKETCH_POINTS. */
 enum {
     ALTERNATIVES_FEW = 60000,
     ALTERNATIVES_WHOLE = 3000000,
@@ -20,6 +20,7 @@ enum {
     CUTS = 64,
     CUT_STAGES = 6,
     POINTS = 128,
+    SKETCH_POINTS = 16,
     DISTINCT_SHARE = 20
 };
 static const int64_t STEPS_MAX = 1000000000;
@@ -268,15 +269,35 @@ static struct solution *solve_few(struct optimum *o)
                  (struct envelope){.most = o->most, .points = POINTS, .steps = INT64_MAX});
 }
 
+static void begin(struct optimum *o, size_t low, size_t most)
+{
+    region_destroy(o->solved);
+    solution_destroy(o->solution);
+    o->solution = NULL;
+    o->solved = region_create();
+    o->low = low;
+    o->most = most;
+}
+
+void optimum_sketch(struct optimum *o, size_t most)
+{
+    if (o->alternatives <= o->few) {
+        optimum_within(o, most);
+        return;
+    }
+    begin(o, 0, most);
+    o->exact = false;
+    o->solution = o->alternatives > o->many
+                      ? solve_few(o)
+                      : solve(o, NULL, (struct envelope){.most = most, .points = SKETCH_POINTS, .steps = INT64_MAX});
+    optimum_publish(o);
+}
+
 void optimum_between(struct optimum *o, size_t low, size_t most)
 {
     struct solution *few = NULL;
     struct front ceiling = {0, NULL};
-    region_destroy(o->solved);
-    solution_destroy(o->solution);
-    o->solved = region_create();
-    o->low = low;
-    o->most = most;
+    begin(o, low, most);
     if (o->alternatives > o->few) {
         few = solve_few(o);
         ceiling = ceiling_of(o, o->solved);

@@ -152,7 +152,7 @@ static void know(struct batch_search *s, struct batch_row *row)
     const struct plan_options options = job_plan_options(&sized);
     struct optimum *o = rivals_prepare(sized.network, options.lower.rng);
     const double noise = 1e-9, slowest = bounds_find(sized.network, 1).floor * s->grid.slowdown * (1 + noise);
-    budget_extend(o, slowest, &options);
+    budget_sketch(o, slowest, &options);
     schedule_search_front(o);
     const int point = front_in_time(&o->front, slowest);
     row->known = schedule_empty(s->grid.region);
