@@ -264,18 +264,17 @@ size_t budget_room(const struct network *network, const struct budget *budget, c
     return limit;
 }
 
-/* Solves a short stretch of the front below the limit, which takes the least time, or where a sketch has no schedule
- * there, the front's beginning; false: the schedules as placed do not keep the limit. */
+/* Solves a short stretch of the front below the limit, which takes the least time, or where no schedule keeps
+ * it, the front's beginning; false: the schedules as placed do not keep the limit. */
 static bool find_near(struct optimum *optimum, const struct budget *budget, const struct plan_options *options,
                       struct schedule *schedule, struct budgeted *budgeted)
 {
     if (budget->kind == BUDGET_LEAST) return false;
     const size_t limit = budget_room(optimum->target, budget, options);
-    optimum_sketch(optimum, limit);
-    if (optimum->front.count)
-        optimum_between(optimum, limit - limit / NEAR_SHARE, limit);
-    else
+    if (optimum_lacks(optimum, limit))
         budget_extend(optimum, INFINITY, options); /* so that a refusal needs no other front */
+    else
+        optimum_between(optimum, limit - limit / NEAR_SHARE, limit);
     const bool proven = schedule_search_within(optimum, limit, true);
     *budgeted = find_lowered(optimum, limit, options);
     budgeted->proven = proven && optimum->target == optimum->network && budgeted->point >= 0 && !(budgeted->lost > 0);

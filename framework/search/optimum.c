@@ -293,6 +293,16 @@ void optimum_sketch(struct optimum *o, size_t most)
     optimum_publish(o);
 }
 
+bool optimum_lacks(struct optimum *o, size_t most)
+{
+    if (o->alternatives <= o->few || o->alternatives > o->many) return false;
+    begin(o, 0, most);
+    o->solution = solve_few(o);
+    optimum_publish(o);
+    if (!o->front.count) optimum_sketch(o, most);
+    return !o->front.count;
+}
+
 void optimum_between(struct optimum *o, size_t low, size_t most)
 {
     struct solution *few = NULL;

@@ -39,6 +39,9 @@ void optimum_between(struct optimum *optimum, size_t low, size_t most);
  * one, its least memory is exact, and no point means that there is none. A front of a small problem is exact. */
 void optimum_sketch(struct optimum *optimum, size_t most);
 
+/* Whether a sketch, where it takes less time than the exact front, shows that no schedule takes at most most bytes. */
+bool optimum_lacks(struct optimum *optimum, size_t most);
+
 /* What was left out, as text in region; NULL: nothing, the front is exact. */
 const char *optimum_approximation(const struct optimum *optimum, struct region *region);
 
