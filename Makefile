@@ -4,8 +4,8 @@
 # make check         checks format, layering and headers, and analyses the code
 # make exp-NAME      runs experiments/NAME.yaml [ARGS="steps=1 batch=8"], then again with synthetic samples if its own
 #                    are equal; or prints the plans of experiments/plans/NAME.py; make exp-list lists the names
-# make publish-NAME  the same for a program of plans/, and writes its table to results/published/; of batchnorm-once,
-#                    resnet-cifar10 and slices-equal from the runs in results/
+# make publish-NAME  writes a table to results/published/ and EXPERIMENTS.md: of a program of plans/, which it runs, or,
+#                    by its recipe in plans/run_tables.py, of the runs in results/; it names those that are missing
 # make experiments-md
 #                    renews the tables of EXPERIMENTS.md from results/published/
 # make bench         measures against PyTorch and TensorFlow [ARGS=...]
@@ -195,7 +195,8 @@ $(EXPERIMENTS): exp-%: experiments/%.yaml all $(BUILD)/has-exp-%
 	$(BUILD)/rematch run $< $(ARGS)
 	$(if $(synthetic),@echo "all samples of $* are equal: a second proof with synthetic samples in two steps")
 	$(if $(synthetic),$(BUILD)/rematch run $< $(filter-out steps=% epochs=% sweep=%,$(ARGS)) '$(synthetic)' name=$*-synthetic sweep= steps=2)
-PLANS := $(patsubst experiments/plans/%.py,exp-%,$(filter-out %/chain.py %/traced_graph.py %/run_tables.py,$(wildcard experiments/plans/*.py)))
+# A study begins with its name; the other files of plans/ are parts of studies.
+PLANS := $(patsubst experiments/plans/%.py,exp-%,$(shell grep -lE '^"""[a-z0-9-]+: ' experiments/plans/*.py))
 $(PLANS): exp-%: experiments/plans/%.py all $(BUILD)/has-exp-plans
 	@[ -z '$(ARGS)' ] || { echo "exp-$*: $< takes no ARGS" >&2; exit 2; }
 	REMATCH_BIN=$(abspath $(BUILD))/rematch /usr/bin/python3 -B $<
@@ -206,8 +207,7 @@ make_tables = @awk -f experiments/tables.awk EXPERIMENTS.md >EXPERIMENTS.md.new 
 $(PUBLISHED): publish-%: experiments/plans/%.py all $(BUILD)/has-exp-plans
 	PUBLISH=yes REMATCH_BIN=$(abspath $(BUILD))/rematch /usr/bin/python3 -B $<
 	$(make_tables)
-RUN_TABLES := publish-batchnorm-once publish-resnet-cifar10 publish-slices-equal
-$(RUN_TABLES): publish-%: all $(BUILD)/has-exp-plans
+publish-%: all $(BUILD)/has-exp-plans
 	PUBLISH=yes REMATCH_BIN=$(abspath $(BUILD))/rematch /usr/bin/python3 -B experiments/plans/run_tables.py $*
 	$(make_tables)
 experiments-md:
@@ -295,5 +295,5 @@ clean:
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 ALWAYS:
-.PHONY: all deps test install check check-format check-layering check-tables experiments-md bench gpu-bundle numerics readme-picture exp-list format clean $(EXPERIMENTS) $(PLANS) $(PUBLISHED) $(RUN_TABLES) ALWAYS
+.PHONY: all deps test install check check-format check-layering check-tables experiments-md bench gpu-bundle numerics readme-picture exp-list format clean $(EXPERIMENTS) $(PLANS) $(PUBLISHED) ALWAYS
 .SECONDARY:

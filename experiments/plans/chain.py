@@ -64,9 +64,15 @@ def machine(host=None):
             f"{platform.freedesktop_os_release()['PRETTY_NAME']}")
 
 
-def publish(name, columns, rows, command=None, file=None):
+def program():
+    """The commit of the program, as it prints it."""
+    version = subprocess.run([PROGRAM, "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    return version.split(",")[0].removeprefix("rematch ")
+
+
+def publish(name, columns, rows, commands=(), origin=None):
     """Prints rows of cells; where the environment has PUBLISH, also writes them to results/published/NAME.csv, below where they
-    come from: this program now, or the command and the result file given."""
+    come from: the commands of runs, and their commit, machine and date, or this program now."""
     cells = [[str(cell) for cell in row] for row in (columns, *rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(columns))]
     for row in cells:
@@ -74,15 +80,10 @@ def publish(name, columns, rows, command=None, file=None):
     if "PUBLISH" not in os.environ:
         return
     isa = os.environ.get("DNNL_MAX_CPU_ISA")
-    if file:
-        commit, host, date = (file["/provenance/git"]["commit"], file["/provenance/host"], file["/"]["created"][:10])
-    else:
-        version = subprocess.run([PROGRAM, "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout
-        commit, host, date = (version.split(",")[0].removeprefix("rematch "), None,
-                              f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}")
-        command = f"{f'DNNL_MAX_CPU_ISA={isa} ' if isa else ''}make publish-{name}"
+    commit, host, date = origin or (program(), machine(), f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}")
+    command = "; ".join([*commands, f"{f'DNNL_MAX_CPU_ISA={isa} ' if isa else ''}make publish-{name}"])
     path = os.path.join(HERE, "../../results/published", name + ".csv")
     with open(path + ".new", "w", encoding="utf-8", newline="") as out:
-        out.write(f"# command: {command}\n# commit: {commit}\n# machine: {machine(host)}\n# date: {date}\n")
+        out.write(f"# command: {command}\n# commit: {commit}\n# machine: {host}\n# date: {date}\n")
         csv.writer(out, lineterminator="\n").writerows(cells)
     os.replace(path + ".new", path)

@@ -137,6 +137,18 @@ Test(tables, of_experiments_are_those_of_the_published_files)
                      "../../EXPERIMENTS.md || { echo $csv is in no table >&2; exit 1; }; done") == 0);
 }
 
+/* By a study of that name or by a recipe; and one of plans alone is made, without writing it. */
+Test(tables, each_has_a_command)
+{
+    cr_expect(
+        system("cd experiments/plans && for csv in ../../results/published/*.csv; do name=$(basename $csv .csv); "
+               "[ -e $name.py ] || grep -q \"^    \\\"$name\\\": \" run_tables.py || { echo $name has no command >&2; "
+               "exit 1; }; done") == 0);
+    cr_expect(
+        system("test $(/usr/bin/python3 -B experiments/plans/run_tables.py vgg16-relus | grep -c '%) .*%)$') = 2") ==
+        0);
+}
+
 #define PROVENANCE "# command: make x\n# commit: 1\n# machine: a\n# date: 2026-01-01\n"
 
 static const struct {

@@ -1,0 +1,125 @@
+"""The runs in results/, as run_tables.py reads them, and where they come from.
+
+A run is a dict of the attributes of /plan and /summary of its result file (results/README.md), with `stored`, the run beside it
+that stores everything (None if it is that run itself), and `given`, the keys that were set on the command line. A plan has the
+same keys, without those that only a step can have.
+"""
+import functools
+import glob
+import json
+import os
+import shlex
+import subprocess
+import sys
+
+from chain import HERE, PROGRAM, ask, machine, program, show
+
+ROOT = os.path.normpath(os.path.join(HERE, "../.."))
+origins = []  # (commit, host, date) of every run and plan that the table was made of; a plan has no host and no date
+commands = {}  # that make its runs again, in their order
+
+
+class Run(dict):
+    def __missing__(self, key):
+        sys.exit(f"{self['path']} has no {key}; {self['command']} writes one that has it")
+
+
+# ---- Runs of results/.
+def make(experiment, isa=""):
+    return f"{'DNNL_MAX_CPU_ISA=AVX2 ' if isa == 'avx2' else ''}make exp-{experiment}"
+
+
+@functools.cache
+def load(path, command):
+    file = show(os.path.join(ROOT, path))
+    if "SYNTHETIC" in file["/provenance/data"]["notice"]:
+        sys.exit(f"{path}: synthetic tokens stand in for its data; {command}")
+    origins.append((file["/provenance/git"]["commit"][:12] + (" with changes" if file["/provenance/git"]["dirty"] else ""),
+                    file["/provenance/host"], file["/"]["created"][:10]))
+    return Run(file["/plan"] | file["/summary"], path=path, command=command, stored=None, losses=file["steps"]["loss"],
+               eval=file["eval"], data=file["/provenance/data"]["path"], file=file)
+
+
+def two_sides(experiment, baseline, variant, swept=(), isa=""):
+    """The variant, beside its baseline. Notes the commands, with the file's overrides ("batch: 16 -> 2") but the swept keys."""
+    command = make(experiment, isa)
+    stored, run = load(baseline, command), load(variant, command)
+    keys = {}
+    for key, text in (line.split(": ", 1) for line in run["file"]["/spec"]["overrides"]):
+        before, after = text.split(" -> ")
+        if key not in swept and before != after:
+            keys[key] = f"{key}={after}"
+    if "costs.file" in keys:
+        others = (keys[key] for key in keys if not key.startswith("costs."))
+        commands[shlex.join(["build/rematch", "bench", "--costs", experiment, *others, "--out", run["costs_file"]])] = None
+    environment = "REMATCH_DATA=/path/to/data " if run["data"] else ""
+    arguments = shlex.join(keys.values()).replace('"', '\\"')
+    commands[environment + command + (f' ARGS="{arguments}"' if keys else "")] = None
+    return Run(run, stored=stored, given=[*keys.values()])
+
+
+def expect_equal(run):
+    paths = [os.path.join(ROOT, one["path"]) for one in (run["stored"], run)]
+    if not json.loads(subprocess.run([PROGRAM, "compare", *paths, "--json"], stdout=subprocess.PIPE).stdout)["equal"]:
+        sys.exit(f"{paths[1]} differs from {paths[0]}, but its table is of equal runs")
+    return run
+
+
+@functools.cache
+def pair(experiment, isa=""):
+    """The newest run of an experiment without a sweep, with instructions of that name. Both sides have one invocation."""
+    files = sorted(glob.glob(os.path.join(ROOT, "results", experiment, "*.h5")), key=os.path.getmtime, reverse=True)
+    found = {}
+    for file in map(show, files):
+        if not file["/provenance/host"]["isa"].startswith(isa):
+            continue
+        sides = found.setdefault(file["/"]["invocation"], {})
+        sides[file["/"]["variant"]] = os.path.relpath(file["path"], ROOT)
+        if len(sides) == 2:
+            return expect_equal(two_sides(experiment, sides["baseline"], sides["variant"], isa=isa))
+    sys.exit(f"results/{experiment}/ has no run{f' with {isa}' if isa else ''} of both sides: {make(experiment, isa)}")
+
+
+@functools.cache
+def points(experiment, differs=False):
+    """The runs of a sweep, all equal to their baselines unless it `differs`; in each, `point` is its row of sweep.json, which has
+    the swept keys."""
+    path = f"results/{experiment}/sweep.json"
+    if not os.path.exists(os.path.join(ROOT, path)):
+        sys.exit(f"there is no {path}: {make(experiment)}")
+    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+        rows = json.load(file)["points"]
+    for row in rows:
+        if row["outcome"] != "equal" and not (differs and row["outcome"] == "DIFFERS"):
+            sys.exit(f"{path}: point {row['point']}: {row['outcome']} {row['reason'] or ''}: {make(experiment)}")
+    return [Run(two_sides(experiment, row["baseline"], row["variant"], row), point=row) for row in rows]
+
+
+def find(experiment, **keys):
+    """The run of a sweep at these values, None if it has no such point; a dot of a key is written __."""
+    keys = {key.replace("__", "."): value for key, value in keys.items()}
+    return next((run for run in points(experiment) if keys.items() <= run["point"].items()), None)
+
+
+def point(experiment, **keys):
+    """The same where there must be one."""
+    return find(experiment, **keys) or sys.exit(f"results/{experiment}/sweep.json has no point {keys}: {make(experiment)}")
+
+
+def plan(spec, *overrides):
+    """What `rematch plan` reports, by the names of a result file."""
+    answer = ask(spec, *overrides, "--alone")
+    origins.append((program(), None, ""))
+    return Run(answer, stored=None, path=f"the plan of {spec}", sampled_forward_bytes=answer["sampled_after_forward_bytes"],
+               sampled_gradients_bytes=answer["sampled_after_gradients_bytes"])
+
+
+def origin():
+    """The commit and the machine of the runs and the date of the newest; None if there are only plans."""
+    hosts = [host for _, host, _ in origins if host]
+    isa = " and ".join(dict.fromkeys(host["isa"] for host in hosts))
+    commits, machines = {commit for commit, _, _ in origins}, {machine(host | {"isa": isa}) for host in hosts}
+    for several in commits, machines:
+        if len(several) > 1:
+            sys.exit(f"a table is of one commit and one machine, but its runs are of {' and of '.join(sorted(several))}")
+    return (*commits, *machines, max(date for _, _, date in origins)) if hosts else None
