@@ -186,90 +186,69 @@ static void check_length(struct yaml_reader *r, const struct yaml_tree *root, co
         yaml_read_error(r, epochs, NULL, "epochs", "data set %s is endless; expected steps", spec->data->name);
 }
 
+/* An error at the value of key ("optimizer.clip"), where the file has it. */
+static void wrong(struct yaml_reader *r, const struct yaml_tree *root, const char *key, const char *what)
+{
+    const struct yaml_tree *at = yaml_tree_follow(root, key);
+    if (at) yaml_read_error(r, at, NULL, key, "%s", what);
+}
+
 static void check_fault(struct yaml_reader *r, const struct yaml_tree *root, const struct spec *spec)
 {
-    const struct yaml_tree *fault = yaml_tree_get(root, "fault"), *step = yaml_tree_get(fault, "step"),
-                           *node = yaml_tree_get(fault, "node");
-    bool none = spec->fault_kind == FAULT_NONE;
-    if (!fault) return;
-    if (none && step) yaml_read_error(r, step, "fault", "step", "requires a kind of fault");
-    if (none && node) yaml_read_error(r, node, "fault", "node", "requires a kind of fault");
-    if (!none && !node) yaml_read_error(r, fault, "fault", "node", "missing; expected the name of a node");
-    if (!none && step && spec->steps > 0 && spec->fault_step >= spec->steps)
-        yaml_read_error(r, step, "fault", "step", "the run has %" PRId64 " steps; expected 0..%" PRId64, spec->steps,
-                        spec->steps - 1);
-}
-
-static void check_costs(struct yaml_reader *r, const struct yaml_tree *root, const struct spec *spec)
-{
-    const struct yaml_tree *costs = yaml_tree_get(root, "costs"), *file = yaml_tree_get(costs, "file");
-    if (file && spec->costs != COSTS_MEASURED)
-        yaml_read_error(r, file, "costs", "file", "applies to measured costs alone");
-    if (costs && !file && spec->costs == COSTS_MEASURED)
-        yaml_read_error(r, costs, "costs", "file", "missing; expected a file written by rematch bench --costs");
-}
-
-static void check_momentum(struct yaml_reader *r, const struct yaml_tree *root, const struct spec *spec)
-{
-    const struct yaml_tree *nesterov = yaml_tree_get(yaml_tree_get(root, "optimizer"), "nesterov");
-    if (nesterov && spec->optimizer_settings.nesterov && !(spec->optimizer_settings.momentum > 0))
-        yaml_read_error(r, nesterov, "optimizer", "nesterov", "requires a momentum greater than 0");
+    const struct yaml_tree *fault = yaml_tree_get(root, "fault");
+    if (spec->fault_kind == FAULT_NONE) {
+        wrong(r, root, "fault.step", "requires a kind of fault");
+        wrong(r, root, "fault.node", "requires a kind of fault");
+        return;
+    }
+    if (!yaml_tree_get(fault, "node"))
+        yaml_read_error(r, fault, "fault", "node", "missing; expected the name of a node");
+    if (spec->steps > 0 && spec->fault_step >= spec->steps)
+        wrong(r, root, "fault.step",
+              region_text(r->region, "the run has %" PRId64 " steps; expected 0..%" PRId64, spec->steps,
+                          spec->steps - 1));
 }
 
 /* A fused update moves parameters before the last gradient is known, and its gradients do not outlive it. */
 static void check_update(struct yaml_reader *r, const struct yaml_tree *root, const struct spec *spec)
 {
-    const struct yaml_tree *clip = yaml_tree_get(yaml_tree_get(root, "optimizer"), "clip");
-    const struct yaml_tree *state = yaml_tree_get(yaml_tree_get(root, "record"), "state");
-    const struct yaml_tree *part = yaml_tree_get(root, "update_part");
     const bool fused = spec->update == UPDATE_FUSED;
-    if (!fused && part && spec->update_part) yaml_read_error(r, part, NULL, "update_part", "requires update: fused");
-    if (fused && clip && spec->optimizer_settings.clip > 0)
-        yaml_read_error(
-            r, clip, "optimizer", "clip",
-            "with update: fused, parameters are updated before the norm of all gradients is known; expected "
-            "0, or update: separate");
-    if (fused && state && spec->record_state)
-        yaml_read_error(r, state, "record", "state",
-                        "with update: fused, no gradient outlives its update; expected false, or update: separate");
+    if (!fused && spec->update_part) wrong(r, root, "update_part", "requires update: fused");
+    if (fused && spec->optimizer_settings.clip > 0)
+        wrong(r, root, "optimizer.clip",
+              "with update: fused, parameters are updated before the norm of all gradients is known; expected "
+              "0, or update: separate");
+    if (fused && spec->record_state)
+        wrong(r, root, "record.state",
+              "with update: fused, no gradient outlives its update; expected false, or update: separate");
 }
 
-/* keep_saved: true is the default, which every resolved spec contains. */
-static void check_schedule(struct yaml_reader *r, const struct yaml_tree *root)
+static void check_settings(struct yaml_reader *r, const struct yaml_tree *root, const struct spec *spec)
 {
-    const struct yaml_tree *policy = yaml_tree_get(root, "policy"), *kept = yaml_tree_get(policy, "keep_saved");
-    if (kept && yaml_tree_get(policy, "schedule") && kept->kind == YAML_TEXT && !strcmp(kept->text, "false"))
-        yaml_read_error(r, kept, "policy", "keep_saved",
-                        "does not apply to a schedule, which names what is recomputed");
-}
-
-static void check_evaluation(struct yaml_reader *r, const struct yaml_tree *root, const struct spec *spec)
-{
-    const struct yaml_tree *eval = yaml_tree_get(root, "eval");
-    if (eval && spec->loss && !spec->loss->predicts)
-        yaml_read_error(r, eval, NULL, "eval", "loss %s has no predictions to evaluate", spec->loss->name);
+    const struct yaml_tree *costs = yaml_tree_get(root, "costs"), *kept = yaml_tree_follow(root, "policy.keep_saved");
+    if (spec->costs != COSTS_MEASURED)
+        wrong(r, root, "costs.file", "applies to measured costs alone");
+    else if (!yaml_tree_get(costs, "file"))
+        yaml_read_error(r, costs, "costs", "file", "missing; expected a file written by rematch bench --costs");
+    /* keep_saved: true is the default, which every resolved spec contains */
+    if (yaml_tree_follow(root, "policy.schedule") && kept && kept->kind == YAML_TEXT && !strcmp(kept->text, "false"))
+        wrong(r, root, "policy.keep_saved", "does not apply to a schedule, which names what is recomputed");
+    if (spec->optimizer_settings.nesterov && !(spec->optimizer_settings.momentum > 0))
+        wrong(r, root, "optimizer.nesterov", "requires a momentum greater than 0");
+    if (spec->loss && !spec->loss->predicts)
+        wrong(r, root, "eval", region_text(r->region, "loss %s has no predictions to evaluate", spec->loss->name));
 }
 
 /* bits: those of an option's names that the backend supports. */
-static void check_option(struct yaml_reader *r, const struct yaml_tree *at, const char *path, const char *key,
-                         const struct spec *spec, const char *const *words, unsigned bits, int value)
+static void check_option(struct yaml_reader *r, const struct yaml_tree *root, const char *key, const struct spec *spec,
+                         const char *const *words, unsigned bits, int value)
 {
     const char *can = "";
-    if (!at || bits >> value & 1) return;
+    if (bits >> value & 1) return;
     for (int i = 0; words[i]; i++)
         if (bits >> i & 1) can = region_text(r->region, "%s%s%s", can, *can ? "|" : "", words[i]);
-    yaml_read_error(r, at, path, key, "backend %s has no %s; expected one of %s", spec->backend, words[value], can);
-}
-
-/* A backend that was not built is reported where it is opened. */
-static void check_backend(struct yaml_reader *r, const struct yaml_tree *root, const struct spec *spec)
-{
-    const struct backend_kind *kind = spec->backend ? backend_find(spec->backend) : NULL;
-    if (!kind) return;
-    check_option(r, yaml_tree_get(yaml_tree_get(root, "backend"), "layout"), "backend", "layout", spec, layout_names,
-                 kind->layouts, spec->backend_options.layout);
-    check_option(r, yaml_tree_get(root, "precision"), NULL, "precision", spec, precision_names, kind->precisions,
-                 spec->backend_options.precision);
+    wrong(r, root, key,
+          region_text(r->region, "backend %s has no %s; expected one of %s", spec->backend, words[value], can));
 }
 
 void spec_read(struct spec_reader *reader, const struct yaml_tree *root, struct spec *spec)
@@ -298,10 +277,11 @@ void spec_read(struct spec_reader *reader, const struct yaml_tree *root, struct 
     read_published(r, yaml_tree_get(root, "published"));
     check_length(r, root, spec);
     check_fault(r, root, spec);
-    check_costs(r, root, spec);
-    check_schedule(r, root);
-    check_momentum(r, root, spec);
     check_update(r, root, spec);
-    check_evaluation(r, root, spec);
-    check_backend(r, root, spec);
+    check_settings(r, root, spec);
+    const struct backend_kind *kind = spec->backend ? backend_find(spec->backend) : NULL;
+    const struct backend_options *options = &spec->backend_options;
+    if (!kind) return; /* one that was not built is reported where it is opened */
+    check_option(r, root, "backend.layout", spec, layout_names, kind->layouts, options->layout);
+    check_option(r, root, "precision", spec, precision_names, kind->precisions, options->precision);
 }
