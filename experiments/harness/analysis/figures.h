@@ -6,6 +6,7 @@
  *     PUT(row, "peak_bytes", plan_peak(plan));                  // a whole number
  *     PUT(row, "tensors", tensors);                             // another tree, which it takes
  *     PUT(row, "fits", json_boolean(needed <= left));
+ *     ADD(rows, row);                                           // at the end of an array
  */
 #pragma once
 
@@ -28,6 +29,7 @@
         json_t *: figure_tree)(value)
 
 #define PUT(object, key, value) json_object_set_new((object), (key), FIGURE(value))
+#define ADD(array, value)       json_array_append_new((array), FIGURE(value))
 
 /* A new object of keys, each as KEY("name", value); the same added to an object, which is returned. */
 #define FIGURES(...)         PUT_ALL(json_object(), __VA_ARGS__)

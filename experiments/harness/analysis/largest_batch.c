@@ -324,7 +324,7 @@ enum status largest_batch_find(const struct job *job, uint64_t memory, double sl
     for (int i = 0; i < s.rows; i++) {
         int64_t *const batches[] = {&s.row[i].fits, &s.row[i].fails, &s.row[i].odd};
         for (size_t k = 0; k < sizeof batches / sizeof *batches; k++) *batches[k] *= s.unit;
-        json_array_append_new(rows, row_figures(&s.row[i], memory));
+        ADD(rows, row_figures(&s.row[i], memory));
     }
     add_notes(&s, notes);
     return ST_OK;

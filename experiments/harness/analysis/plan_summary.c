@@ -20,11 +20,9 @@ static void add_plan(const struct plan *plan, json_t *all)
     json_t *bits = json_array(), *after = json_array(), *whole = json_array();
     for (int i = 0; i < network->graph->nodes; i++) {
         const struct footprint *f = &network->binding[i].footprint;
-        if (f->signs && f->saved) json_array_append_new(bits, json_string(network->graph->node[i].name));
-        if (network->graph->node[i].relu_of_input)
-            json_array_append_new(after, json_string(network->graph->node[i].name));
-        if (slicing.slices > 1 && slicing_whole(&slicing, i))
-            json_array_append_new(whole, json_string(network->graph->node[i].name));
+        if (f->signs && f->saved) ADD(bits, network->graph->node[i].name);
+        if (network->graph->node[i].relu_of_input) ADD(after, network->graph->node[i].name);
+        if (slicing.slices > 1 && slicing_whole(&slicing, i)) ADD(whole, network->graph->node[i].name);
     }
     PUT_ALL(all, KEY("slices", slicing.slices), KEY("whole_layers", whole), KEY("static_bytes", plan_static(plan)),
             KEY("live_peak_bytes", plan->live_peak), KEY("arena_bytes", plan->arena_bytes),
@@ -57,8 +55,8 @@ static json_t *peak_figures(const struct plan *plan)
     const int count = plan_peak_buffers(plan, region, &buffer);
     for (int i = 0; i < count; i++) {
         const struct buffer *b = &plan->lowered.buffer[buffer[i]];
-        json_array_append_new(tensors, FIGURES(KEY("name", plan_buffer_text(plan, buffer[i], text)),
-                                               KEY("category", category_names[b->category]), KEY("bytes", b->bytes)));
+        ADD(tensors, FIGURES(KEY("name", plan_buffer_text(plan, buffer[i], text)),
+                             KEY("category", category_names[b->category]), KEY("bytes", b->bytes)));
     }
     return FIGURES(KEY("op", plan_op_text(plan, plan->peak_op, text)), KEY("number", plan->peak_op),
                    KEY("tensors", tensors));
@@ -69,10 +67,9 @@ json_t *figures_of_ops(const struct plan *plan)
     json_t *ops = json_array();
     for (int i = 0; i < plan->lowered.ops; i++) {
         char text[128];
-        json_array_append_new(ops, FIGURES(KEY("number", i), KEY("op", plan_op_text(plan, i, text)),
-                                           KEY("live_bytes", plan->live[i]),
-                                           KEY("saves", json_boolean(plan->lowered.op[i].save)),
-                                           KEY("sets_peak", json_boolean(i == plan->peak_op))));
+        ADD(ops, FIGURES(KEY("number", i), KEY("op", plan_op_text(plan, i, text)), KEY("live_bytes", plan->live[i]),
+                         KEY("saves", json_boolean(plan->lowered.op[i].save)),
+                         KEY("sets_peak", json_boolean(i == plan->peak_op))));
     }
     return ops;
 }
@@ -178,7 +175,7 @@ static void add_stages(struct plan_summary *s)
     const struct node_ranges stages = stages_find(s->job->plan->network->graph, s->region);
     const struct node_forwards *forwards = count_forwards(s->job->plan, s->region);
     json_t *rows = json_array();
-    for (int i = 0; i < stages.count; i++) json_array_append_new(rows, stage_figures(s, stages.range[i], forwards));
+    for (int i = 0; i < stages.count; i++) ADD(rows, stage_figures(s, stages.range[i], forwards));
     PUT_ALL(s->figures, KEY("stages", stages.count), KEY("table", rows));
 }
 
@@ -202,8 +199,7 @@ static void add_slow(struct plan_summary *s)
     const bool chosen = !network->backend || !strcmp(network->backend->kind->name, "ref");
     json_t *names = json_array();
     for (int i = 0; i < network->graph->nodes && !chosen; i++)
-        if (is_slow(network->binding[i].footprint.implementation))
-            json_array_append_new(names, json_string(network->graph->node[i].name));
+        if (is_slow(network->binding[i].footprint.implementation)) ADD(names, network->graph->node[i].name);
     PUT(s->figures, "slow_nodes", names);
 }
 
@@ -249,12 +245,11 @@ static void add_reasons(struct plan_summary *s)
 static void add_choice(struct plan_summary *s, const struct policy *policy, const struct plan_figures *plan)
 {
     const struct bounds bounds = bounds_find(s->job->network, plan->live_peak);
-    json_array_append_new(json_object_get(s->figures, "choices"),
-                          FIGURES(KEY("policy", policy->name), KEY("live_peak_bytes", plan->live_peak),
-                                  KEY("peak_bytes", plan->peak), KEY("time", plan->time),
-                                  KEY("slowdown", bounds_slowdown(&bounds, plan->time)),
-                                  KEY("gap_percent", bounds_gap(&bounds, plan->time)),
-                                  KEY("fits", json_boolean(plan->peak <= s->machine.bytes))));
+    ADD(json_object_get(s->figures, "choices"),
+        FIGURES(KEY("policy", policy->name), KEY("live_peak_bytes", plan->live_peak), KEY("peak_bytes", plan->peak),
+                KEY("time", plan->time), KEY("slowdown", bounds_slowdown(&bounds, plan->time)),
+                KEY("gap_percent", bounds_gap(&bounds, plan->time)),
+                KEY("fits", json_boolean(plan->peak <= s->machine.bytes))));
 }
 
 /* The plan of a policy with its presets, not placed: the peak is that of its live bytes. One that requires a setting,
@@ -288,8 +283,8 @@ static enum status add_front(struct plan_summary *s, const struct policy *policy
     const int rows = front->count < FRONT_ROWS ? front->count : FRONT_ROWS;
     json_t *points = json_array();
     for (int i = 0; i < front->count; i++)
-        json_array_append_new(points, json_pack("{s:o, s:o}", "peak_bytes", figure_unsigned(front->point[i].peak),
-                                                "time", figure_real(front->point[i].time)));
+        ADD(points, json_pack("{s:o, s:o}", "peak_bytes", figure_unsigned(front->point[i].peak), "time",
+                              figure_real(front->point[i].time)));
     PUT_ALL(s->figures, KEY("front", points), KEY("front_approximation", optimum_approximation(optimum, s->region)));
     for (int row = 0; row < rows; row++) {
         const struct point *p = &front->point[rows > 1 ? row * (front->count - 1) / (rows - 1) : 0];

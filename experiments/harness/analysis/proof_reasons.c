@@ -260,8 +260,7 @@ static void find_fault(struct pair *p, char *text)
 static void add_unlike(const struct pair *p, const char *name, const char *a, const char *b)
 {
     enum { MOST = 399 };
-    json_array_append_new(
-        json_object_get(p->c->figures, "unlike"),
+    ADD(json_object_get(p->c->figures, "unlike"),
         json_pack("{s:s, s:s#, s:s#}", "name", name, "a", a, text_shown(a, MOST), "b", b, text_shown(b, MOST)));
 }
 
@@ -332,8 +331,8 @@ static void find_remarks(struct pair *p)
         remarks[i].find(p, text);
         utf8_clean(text, ""); /* it may have been cut within a character */
         if (*text)
-            json_array_append_new(json_object_get(p->c->figures, remarks[i].list),
-                                  json_pack("{s:s, s:s}", "name", remarks[i].name, "text", text));
+            ADD(json_object_get(p->c->figures, remarks[i].list),
+                json_pack("{s:s, s:s}", "name", remarks[i].name, "text", text));
     }
 }
 

@@ -28,7 +28,7 @@ static json_t *entity(json_t *graph, const char *id, const char *type, const cha
     EACH (graph, i, known)
         if (strcmp(figure_string(known, "@id"), id) == 0) return known;
     json_t *one = json_pack("{s:s, s:s, s:s}", "@id", id, "@type", type, "name", name);
-    json_array_append_new(graph, one);
+    ADD(graph, one);
     return one;
 }
 
@@ -87,7 +87,7 @@ static json_t *crate(const struct bundle *b)
             KEY("license", "not stated: the authors of the runs choose it"), KEY("hasPart", parts));
     for (int i = 0; i < b->files; i++) {
         const struct tar_file *f = &b->file[i];
-        json_array_append_new(parts, reference(f->name));
+        ADD(parts, reference(f->name));
         one = entity(graph, f->name, "File", f->name);
         PUT_ALL(one, KEY("contentSize", region_text(b->region, "%llu", (unsigned long long)f->bytes)),
                 KEY("encodingFormat", type_of(f->name)), KEY("sha256", f->sha256));

@@ -29,8 +29,7 @@ struct doctor {
 
 static void check(struct doctor *d, enum state state, const char *what, const char *said)
 {
-    json_array_append_new(
-        d->checks, json_pack("{s:s, s:s, s:o}", "state", state_names[state], "what", what, "text", figure_plain(said)));
+    ADD(d->checks, json_pack("{s:s, s:s, s:o}", "state", state_names[state], "what", what, "text", figure_plain(said)));
     if (state > d->worst) d->worst = state;
 }
 

@@ -35,7 +35,7 @@ static void add_folder(json_t *rows, const char *root, const char *folder, struc
                               KEY("run", region_text(region, "%.*s", (int)(strstr(*name, ".h5") - *name), *name)),
                               KEY("file", path));
         json_object_update(run, row);
-        json_array_append_new(rows, run);
+        ADD(rows, run);
     }
 }
 
@@ -132,8 +132,8 @@ static enum status add_experiment(const char *path, json_t *all)
     spec_auto *spec = NULL;
     TRY(report_error(spec_load(path, 0, NULL, &spec)));
     const char *file = newest(region_text(spec->region, "%s/%s", spec->results, spec->name), spec->region);
-    json_array_append_new(all, FIGURES(KEY("name", spec->name), KEY("title", spec->title), KEY("path", spec->path),
-                                       KEY("last", file ? last_figures(file) : json_null())));
+    ADD(all, FIGURES(KEY("name", spec->name), KEY("title", spec->title), KEY("path", spec->path),
+                     KEY("last", file ? last_figures(file) : json_null())));
     return ST_OK;
 }
 

@@ -65,9 +65,8 @@ static void print_peak(const json_t *peak, bool exact, FILE *out)
             rest += (size_t)figure_number(row, "bytes");
     }
     if (rest)
-        json_array_append_new(shown, json_pack("{s:o, s:o}", "name",
-                                               json_sprintf("%zu more", json_array_size(tensors) - TENSORS_SHOWN),
-                                               "bytes", figure_unsigned(rest)));
+        ADD(shown, json_pack("{s:o, s:o}", "name", json_sprintf("%zu more", json_array_size(tensors) - TENSORS_SHOWN),
+                             "bytes", figure_unsigned(rest)));
     figures_table(shown, "name bytes category", 2, exact, out);
 }
 
@@ -268,7 +267,7 @@ void plan_summary_print_pair(const struct plan_summary *baseline, const struct p
         PUT_ALL(row, KEY("planned", i ? "variant" : "baseline"),
                 KEY("peak_op", figure_string(json_object_get(row, "peak"), "op")),
                 KEY("gap_percent", figure_number(json_object_get(row, "bounds"), "gap_percent")));
-        json_array_append_new(rows, row);
+        ADD(rows, row);
     }
     figures_table(rows,
                   "planned policy static_bytes live_peak_bytes arena_bytes peak_bytes slowdown gap_percent peak_op", 2,

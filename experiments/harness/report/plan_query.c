@@ -46,8 +46,7 @@ static int by_peak(const void *a, const void *b)
 static void add_row(struct answer *a, const struct trial *t)
 {
     const size_t own = plan_peak(a->job->plan);
-    json_array_append_new(
-        json_object_get(a->figures, "plans"),
+    ADD(json_object_get(a->figures, "plans"),
         PUT_ALL(trial_figures(t),
                 KEY("share_percent", a->baseline ? 100 * (double)t->plan.arena / (double)a->baseline : 0.0),
                 KEY("change_percent", own ? 100 * ((double)t->plan.peak / (double)own - 1) : 0.0),
@@ -75,7 +74,7 @@ static void add_rows(struct answer *a, const struct trial **row, int rows)
     if (g->approximation) figures_note(a->notes, "the front of optimal is %s", g->approximation);
     for (int i = 0; i < g->refusals; i++) {
         const char *policy = g->refusal[i].policy->name, *why = g->refusal[i].why;
-        json_array_append_new(left_out, json_pack("{s:s, s:s}", "policy", policy, "why", why));
+        ADD(left_out, json_pack("{s:s, s:s}", "policy", policy, "why", why));
         figures_note(a->notes, "left out: %s, %s", policy, why);
     }
 }

@@ -52,7 +52,7 @@ static json_t *op_times(struct result *r)
     json_t *times = json_array();
     const uint64_t count = h5_exists(&r->h5, path) ? h5_rows(&r->h5, path) : 0;
     const uint64_t *ns = count ? result_column(r, path, NUMBER_U64, 1, count) : NULL;
-    for (uint64_t i = 0; ns && !r->h5.broken && i < count; i++) json_array_append_new(times, figure_unsigned(ns[i]));
+    for (uint64_t i = 0; ns && !r->h5.broken && i < count; i++) ADD(times, ns[i]);
     return times;
 }
 
@@ -60,7 +60,7 @@ static enum status add_run(struct report *r, int number)
 {
     const char *path = r->arguments->operand[number];
     json_t *run, *plan, *groups, *row = result_row(path);
-    json_array_append_new(r->rows, row);
+    ADD(r->rows, row);
     TRY(result_open(path,
                     &r->result[number])); /* of an unreadable file the error of any command, or the program ends */
     if (figure_string(row, "reason")) return fail(ST_FAILED, "%s", figure_string(row, "reason"));
@@ -70,7 +70,7 @@ static enum status add_run(struct report *r, int number)
     if (nodes > r->most_nodes) r->most_nodes = nodes;
     if (index < 0)
         figures_note(r->notes, "run %d: its plan is left out, because the page would be too large", number + 1);
-    json_array_append_new(r->runs, run = show_groups(result));
+    ADD(r->runs, run = show_groups(result));
     groups = json_object_get(run, "/plan");
     json_object_del(groups, "schedule"); /* the plan has them */
     json_object_del(groups, "peak_tensors");
@@ -119,11 +119,11 @@ static json_t *loss_figures(struct report *r, const struct result *a, const stru
         size_t best = part * count / parts;
         for (size_t i = best; i < (part + 1) * count / parts; i++)
             if (is_larger(difference_of(a, b, in_a[i], in_b[i]), difference_of(a, b, in_a[best], in_b[best]))) best = i;
-        json_array_append_new(column[0], json_integer(a->step[in_a[best]]));
-        json_array_append_new(column[1], figure_real((double)a->loss[in_a[best]]));
-        json_array_append_new(column[2], b ? figure_real((double)b->loss[in_b[best]]) : json_null());
+        ADD(column[0], a->step[in_a[best]]);
+        ADD(column[1], (double)a->loss[in_a[best]]);
+        ADD(column[2], b ? figure_real((double)b->loss[in_b[best]]) : json_null());
         const double difference = difference_of(a, b, in_a[best], in_b[best]);
-        json_array_append_new(column[3], figure_real(difference));
+        ADD(column[3], difference);
         if (is_larger(difference, largest)) largest = fabs(difference);
     }
     PUT(all, "largest_difference", largest);
@@ -142,7 +142,7 @@ static void add_pair(struct report *r, int a, int b)
     if (status != ST_OK) PUT(pair, "sentence", figure_plain(status_message()));
     if (status == ST_OK) PUT(pair, "names", json_pack("[s, s]", comparison.name[0], comparison.name[1]));
     PUT_ALL(pair, KEY("compared", status == ST_OK ? json_true() : json_false()), KEY("a", a), KEY("b", b));
-    json_array_append_new(r->pairs, pair);
+    ADD(r->pairs, pair);
 }
 
 /* Each variant with its baseline among the files; two files are a pair in any case. A run that was stopped, or ended at
@@ -183,7 +183,7 @@ static void add_sweep(struct report *r)
         for (int i = 0; i < files && (only || files > 2); i++) {
             if (only && strcmp(r->result[i]->variant, "variant") != 0) continue;
             swept[count++] = r->result[i];
-            json_array_append_new(runs, json_integer(i));
+            ADD(runs, i);
         }
     PUT(r->tree, "sweep", FIGURES(KEY("runs", runs), KEY("axes", report_axes(swept, count))));
 }
@@ -233,7 +233,7 @@ static enum status gather(struct report *r)
 {
     for (int i = 0; i < r->arguments->operands; i++) TRY(add_run(r, i));
     json_t *phases = json_array();
-    for (const char *const *phase = report_phases; *phase; phase++) json_array_append_new(phases, json_string(*phase));
+    for (const char *const *phase = report_phases; *phase; phase++) ADD(phases, *phase);
     PUT(r->tree, "phases", phases);
     find_pairs(r);
     add_losses(r);

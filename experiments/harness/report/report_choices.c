@@ -20,8 +20,7 @@ static json_t *trial_rows(const struct policy_grid *grid)
 {
     json_t *rows = json_array();
     for (const struct trial *t = grid->trial; t < grid->trial + grid->trials; t++)
-        json_array_append_new(
-            rows, PUT_ALL(trial_figures(t), KEY("gap_percent", t->gap), KEY("pareto", json_boolean(t->best))));
+        ADD(rows, PUT_ALL(trial_figures(t), KEY("gap_percent", t->gap), KEY("pareto", json_boolean(t->best))));
     return rows;
 }
 
@@ -51,8 +50,7 @@ static json_t *bound_rows(const struct policy_grid *grid)
     for (int i = 0; i < POINTS && least < most; i++) {
         const size_t live = least + (size_t)((double)(most - least) * i / (POINTS - 1));
         const struct bounds bounds = bounds_find(network, live);
-        json_array_append_new(
-            rows, FIGURES(KEY("live_peak_bytes", live), KEY("slowdown", bounds_slowdown(&bounds, bounds.best))));
+        ADD(rows, FIGURES(KEY("live_peak_bytes", live), KEY("slowdown", bounds_slowdown(&bounds, bounds.best))));
     }
     return rows;
 }
@@ -114,7 +112,7 @@ json_t *report_list(struct result *r, const char *key)
     for (int i = 0; list && list->kind == YAML_LIST && i < list->count; i++) {
         json_t *one = json_object();
         flatten(list->item[i], "", one, r->region);
-        json_array_append_new(all, one);
+        ADD(all, one);
     }
     return all;
 }
@@ -160,12 +158,12 @@ static void add_axis(json_t *axes, const char *key, const json_t *settings)
     bool same = true;
     EACH (settings, i, one) {
         json_t *value = json_object_get(one, key);
-        json_array_append_new(values, value ? json_incref(value) : json_null());
+        ADD(values, value ? json_incref(value) : json_null());
         same = same && json_equal(json_array_get(values, i), json_array_get(values, 0));
     }
     EACH (axes, k, known)
         same |= !strcmp(figure_string(known, "key"), key) || determines(json_object_get(known, "values"), values);
-    if (!same) json_array_append_new(axes, json_pack("{s:s, s:O}", "key", key, "values", values));
+    if (!same) ADD(axes, json_pack("{s:s, s:O}", "key", key, "values", values));
 }
 
 /* "8", "40%" and "6GB", of bytes in MiB; NaN: it is no number. */
@@ -196,8 +194,8 @@ static void add_curves(json_t *axes, json_t *axis, struct region *region)
             curve = region_text(region, "%s%s%s=%s", curve, *curve ? " " : "", figure_string(other, "key"),
                                 text ? text : "");
         }
-        json_array_append_new(curves, json_string(*curve ? curve : "variants"));
-        json_array_append_new(numbers, figure_real(number));
+        ADD(curves, *curve ? curve : "variants");
+        ADD(numbers, number);
         numeric = numeric && !isnan(number);
     }
     PUT(axis, "curves", curves);
@@ -209,7 +207,7 @@ json_t *report_axes(struct result *const *result, int results)
     json_t *axes = json_array(), *value;
     json_auto_t *settings = json_array();
     const char *key;
-    for (int k = 0; k < results; k++) json_array_append_new(settings, settings_of(result[k]));
+    for (int k = 0; k < results; k++) ADD(settings, settings_of(result[k]));
     EACH (settings, i, one)
         json_object_foreach (one, key, value) {
             add_axis(axes, key, settings);

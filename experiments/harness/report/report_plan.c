@@ -18,7 +18,7 @@ static void push(json_t *table, const char *column, json_t *value)
 {
     json_t *values = json_object_get(table, column);
     if (!values) json_object_set_new(table, column, values = json_array());
-    json_array_append_new(values, value);
+    ADD(values, value);
 }
 
 /* The bytes of one category at each op, added to sum. */
@@ -30,7 +30,7 @@ static json_t *live_of(const struct plan_data *a, enum category category, struct
         if (a->buffer[i].category == category) own[count++] = a->buffer[i];
     buffers_live(own, count, a->ops, live);
     for (int i = 0; i < a->ops; i++) {
-        json_array_append_new(bytes, figure_unsigned(live[i]));
+        ADD(bytes, live[i]);
         sum[i] += live[i];
     }
     return bytes;
@@ -172,14 +172,14 @@ static json_t *node_rows(const struct plan_data *a, struct region *region)
         use[i] = (struct node_use){.backwards = "", .recomputed = "", .last_backward = -1, .last_recomputed = -1};
     add_kept(use, a, region);
     for (int i = 0; i < a->ops; i++) add_reads(use, &a->op[i], a, region);
-    for (int i = 0; i < a->nodes; i++) json_array_append_new(rows, node_figures(&a->node[i], &use[i], region));
+    for (int i = 0; i < a->nodes; i++) ADD(rows, node_figures(&a->node[i], &use[i], region));
     return rows;
 }
 
 static json_t *names(const char *const *name, int count)
 {
     json_t *all = json_array();
-    for (int i = 0; i < count; i++) json_array_append_new(all, json_string(name[i]));
+    for (int i = 0; i < count; i++) ADD(all, name[i]);
     return all;
 }
 

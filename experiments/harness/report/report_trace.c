@@ -4,8 +4,8 @@
 
 static void add_event(json_t *events, const char *kind, const char *name, size_t run, double us, json_t *arguments)
 {
-    json_array_append_new(events, json_pack("{s:s, s:s, s:i, s:i, s:f, s:o}", "ph", kind, "name", name, "pid",
-                                            (int)run + 1, "tid", 1, "ts", us, "args", arguments));
+    ADD(events, json_pack("{s:s, s:s, s:i, s:i, s:f, s:o}", "ph", kind, "name", name, "pid", (int)run + 1, "tid", 1,
+                          "ts", us, "args", arguments));
 }
 
 static json_t *live_at(const json_t *live, size_t op)

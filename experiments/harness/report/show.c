@@ -91,7 +91,7 @@ static json_t *texts_figure(struct result *r, const struct shown_group *group, c
     snprintf(path, sizeof path, "%s/%s", group->path, name);
     const char **texts = h5_exists(&r->h5, path) ? h5_read_texts(&r->h5, path, r->region, &count) : NULL;
     json_t *list = json_array();
-    for (size_t i = 0; i < count; i++) json_array_append_new(list, json_string(texts[i]));
+    for (size_t i = 0; i < count; i++) ADD(list, texts[i]);
     return list;
 }
 
@@ -222,7 +222,7 @@ static void print_steps(const json_t *steps, FILE *out)
     EACH (rows, i, row) {
         json_object_set(row, "live_peak_bytes", json_object_get(row, "live_peak"));
         if (count > ROWS_SHOWN && i == ROWS_SHOWN / 2)
-            json_array_append_new(shown, json_pack("{s:s}", "step", "..."));
+            ADD(shown, json_pack("{s:s}", "step", "..."));
         else if (count <= ROWS_SHOWN || i < ROWS_SHOWN / 2 || i >= count - ROWS_SHOWN / 2)
             json_array_append(shown, row);
     }

@@ -56,7 +56,7 @@ enum status show_column(json_t *table, struct result *r, const char *group, cons
     for (size_t part = 0; part < width; part++) {
         json_t *column = json_array();
         for (size_t i = 0; rows && i < texts && i < count; i++)
-            json_array_append_new(column, cell_of(c, rows + i * stride + part * (stride / width)));
+            ADD(column, cell_of(c, rows + i * stride + part * (stride / width)));
         json_object_set_new(table, region_text(r->region, width > 1 ? "%s_%zu" : "%s", c->name, part), column);
     }
     return ST_OK;

@@ -137,7 +137,7 @@ static json_t *step_figures(const struct verification *v)
     if (c->differs) first = json_pack("{s:I, s:s}", "step", (json_int_t)c->first_step, "tensor", c->first_tensor);
     for (int i = 0; i < v->differences; i++) {
         const struct environment_difference *s = &v->difference[i];
-        json_array_append_new(changed, json_pack("{s:s, s:s, s:s?}", "name", s->name, "then", s->a, "now", s->b));
+        ADD(changed, json_pack("{s:s, s:s, s:s?}", "name", s->name, "then", s->a, "now", s->b));
     }
     return json_pack("{s:s, s:I, s:b, s:o, s:i, s:o}", "found", names[v->steps], "compared", (json_int_t)c->steps,
                      "degenerate", degenerate(c), "first_difference", first, "exit_code", v->code, "environment",
