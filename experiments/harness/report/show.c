@@ -66,9 +66,7 @@ static herr_t add_attribute(hid_t object, const char *name, const H5A_info_t *in
     (void)info;
     if (h5_check(all->h5, type >= 0 && space >= 0, "read attribute", name) && H5Sget_simple_extent_npoints(space) == 1)
         PUT(all->figures, name, attribute_figure(all->h5, attribute, type, name));
-    h5_drop(all->h5, space, name);
-    h5_drop(all->h5, type, name);
-    h5_drop(all->h5, attribute, name);
+    h5_drop(all->h5, name, space, type, attribute);
     return all->h5->broken ? -1 : 0;
 }
 
@@ -108,15 +106,6 @@ static void add_group(json_t *all, struct result *r, const struct shown_group *g
     PUT(all, group->path, object);
 }
 
-/* The first rows of a table as an array a column. Digests, which are pairs, are left out: compare compares them. */
-static enum status add_table(json_t *table, struct result *r, const char *group, const struct field *columns,
-                             uint64_t rows)
-{
-    for (const struct field *c = columns; c->name; c++)
-        if (c->width == 1) TRY(show_column(table, r, group, c, rows));
-    return ST_OK;
-}
-
 static uint64_t rows_of(struct result *r, const char *path)
 {
     return h5_exists(&r->h5, path) ? h5_rows(&r->h5, path) : 0;
@@ -129,6 +118,7 @@ json_t *show_groups(struct result *r)
     return all;
 }
 
+/* The first rows of each table as an array a column. Digests, which are pairs, are left out: compare compares them. */
 static enum status read_all(struct result *r, json_t *all)
 {
     static const struct field timed[] = {{"op_least_ns", NUMBER_U64, 1, 0, NULL, NULL}, {0}};
@@ -143,7 +133,9 @@ static enum status read_all(struct result *r, json_t *all)
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         json_t *table = json_object();
         PUT(all, tables[i].name, table);
-        TRY(add_table(table, r, region_text(r->region, "/%s", tables[i].name), tables[i].columns, tables[i].rows));
+        const char *group = region_text(r->region, "/%s", tables[i].name);
+        for (const struct field *c = tables[i].columns; c->name; c++)
+            if (c->width == 1) TRY(show_column(table, r, group, c, tables[i].rows));
     }
     PUT(all, "pieces", figures_rows(json_object_get(all, "pieces")));
     if (!rows_of(r, "/summary/op_least_ns")) json_object_del(all, "summary");

@@ -43,10 +43,11 @@ bool h5_check(struct h5 *h5, bool ok, const char *what, const char *name)
 
 enum status h5_status(struct h5 *h5) { return h5->broken ? fail(ST_FAILED, "%s", h5->message) : ST_OK; }
 
-void h5_drop(struct h5 *h5, hid_t id, const char *name)
+void h5_drop_ids(struct h5 *h5, const char *name, const hid_t *id)
 {
-    if (id < 0 || (h5->broken && !h5->reading)) return;
-    h5_check(h5, H5Idec_ref(id) >= 0, h5->reading ? "close" : "write", name);
+    for (; *id; id++)
+        if (*id > 0 && (!h5->broken || h5->reading))
+            h5_check(h5, H5Idec_ref(*id) >= 0, h5->reading ? "close" : "write", name);
 }
 
 /* ---- a crash or endless loop of the library on a damaged file ends the process with a message that says so ---- */
@@ -54,16 +55,7 @@ void h5_drop(struct h5 *h5, hid_t id, const char *name)
 /* Contract: little but the library runs within a guard; outside of it, every signal has its former handler. */
 enum { SECONDS = 3, STACK = 64 * 1024 };
 
-static const struct {
-    int signal;
-    const char *what;
-} ends[] = {
-    {SIGSEGV, "crashes on it"},
-    {SIGBUS, "crashes on it"},
-    {SIGABRT, "crashes on it"},
-    {SIGFPE, "crashes on it"},
-    {SIGPROF, "does not finish reading it"},
-};
+static const int ends[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGPROF};
 enum { ENDS = sizeof ends / sizeof *ends };
 
 static char stack[STACK]; /* for the handler: a damaged file may make the library recurse until its own is full */
@@ -75,9 +67,7 @@ static int depth;
 static void report_end(int signal)
 {
     char begin[] = "rematch: ", cause[] = ": cannot read: the HDF5 library ", end[] = ", as on some damaged files\n";
-    char *path = (char *)guarded, *what = "";
-    for (size_t i = 0; i < ENDS; i++)
-        if (ends[i].signal == signal) what = (char *)ends[i].what;
+    char *path = (char *)guarded, *what = signal == SIGPROF ? "does not finish reading it" : "crashes on it";
     const struct iovec parts[] = {{begin, sizeof begin - 1},
                                   {path, strlen(path)},
                                   {cause, sizeof cause - 1},
@@ -96,7 +86,7 @@ void h5_guard(const struct h5 *h5)
     guarded = h5->path;
     sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = STACK}, &stack_before);
     for (size_t i = 0; i < ENDS; i++)
-        sigaction(ends[i].signal, &(struct sigaction){.sa_handler = report_end, .sa_flags = SA_ONSTACK}, &before[i]);
+        sigaction(ends[i], &(struct sigaction){.sa_handler = report_end, .sa_flags = SA_ONSTACK}, &before[i]);
     limit(SECONDS);
 }
 
@@ -104,7 +94,7 @@ void h5_release(const struct h5 *h5)
 {
     if (!h5->reading || --depth) return;
     limit(0);
-    for (size_t i = 0; i < ENDS; i++) sigaction(ends[i].signal, &before[i], NULL);
+    for (size_t i = 0; i < ENDS; i++) sigaction(ends[i], &before[i], NULL);
     sigaltstack(&stack_before, NULL);
 }
 
@@ -131,38 +121,29 @@ static hid_t creation_list(void)
     return ok ? list : -1;
 }
 
-static hid_t text_type(void)
-{
-    const hid_t type = H5Tcopy(H5T_C_S1);
-    const bool ok = type >= 0 && H5Tset_size(type, H5T_VARIABLE) >= 0 && H5Tset_cset(type, H5T_CSET_UTF8) >= 0;
-    return ok ? type : -1;
-}
-
-static hid_t open_file(const char *path, enum h5_mode mode, hid_t access, hid_t creation)
-{
-    const unsigned flags[] = {[H5_CREATE] = H5F_ACC_TRUNC,
-                              [H5_APPEND] = H5F_ACC_RDWR | H5F_ACC_SWMR_WRITE,
-                              [H5_EDIT] = H5F_ACC_RDWR,
-                              [H5_READ] = H5F_ACC_RDONLY | H5F_ACC_SWMR_READ};
-    if (access < 0 || creation < 0) return -1;
-    return mode == H5_CREATE ? H5Fcreate(path, flags[mode], creation, access) : H5Fopen(path, flags[mode], access);
-}
-
 enum status h5_open(struct h5 *h5, const char *path, enum h5_mode mode)
 {
     struct stat file;
     *h5 = (struct h5){.file = -1, .text = -1, .path = path, .reading = mode == H5_READ};
     h5_guard(h5);
     if (stat(path, &file) == 0) h5->bytes = (uint64_t)file.st_size;
-    H5dont_atexit(); /* the library's exit handler crashes after a failed flush; later calls fail, harmlessly */
+    /* before the library's constants, which initialise it: its exit handler crashes after a failed flush; later calls
+     * fail, harmlessly */
+    H5dont_atexit();
+    const unsigned flags[] = {[H5_CREATE] = H5F_ACC_TRUNC,
+                              [H5_APPEND] = H5F_ACC_RDWR | H5F_ACC_SWMR_WRITE,
+                              [H5_EDIT] = H5F_ACC_RDWR,
+                              [H5_READ] = H5F_ACC_RDONLY | H5F_ACC_SWMR_READ};
     const char *what = mode == H5_CREATE ? "create" : "open";
     h5_check(h5, H5Eset_auto2(H5E_DEFAULT, NULL, NULL) >= 0, what, "");
     const hid_t access = access_list(), creation = creation_list();
-    h5->text = text_type();
-    h5->file = h5->text < 0 ? -1 : open_file(path, mode, access, creation);
+    h5->text = H5Tcopy(H5T_C_S1);
+    if (access >= 0 && creation >= 0 && h5->text >= 0 && H5Tset_size(h5->text, H5T_VARIABLE) >= 0 &&
+        H5Tset_cset(h5->text, H5T_CSET_UTF8) >= 0)
+        h5->file =
+            mode == H5_CREATE ? H5Fcreate(path, flags[mode], creation, access) : H5Fopen(path, flags[mode], access);
     h5_check(h5, h5->file >= 0, what, "");
-    h5_drop(h5, creation, "");
-    h5_drop(h5, access, "");
+    h5_drop(h5, "", creation, access);
     h5_release(h5);
     return h5_status(h5);
 }
@@ -175,7 +156,7 @@ void h5_flush(struct h5 *h5)
 enum status h5_close(struct h5 *h5)
 {
     h5_guard(h5);
-    h5_drop(h5, h5->text, "");
+    h5_drop(h5, "", h5->text);
     if (h5->file >= 0) h5_check(h5, H5Fclose(h5->file) >= 0, h5->reading ? "close" : "write", "");
     h5->file = -1;
     h5_release(h5);

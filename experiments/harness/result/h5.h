@@ -39,9 +39,10 @@ enum status h5_status(struct h5 *h5);
 /* Unless ok: records the failure to do what ("write", "read") to name, with the library's reason. */
 bool h5_check(struct h5 *h5, bool ok, const char *what, const char *name);
 
-/* Closes any object of the library; ignores -1, and objects of a file whose writing failed. The library may write data
+/* Closes any objects of the library; ignores -1, and objects of a file whose writing failed. The library may write data
  * only now; a failure is reported as one of name. */
-void h5_drop(struct h5 *h5, hid_t id, const char *name);
+#define h5_drop(h5, name, ...) h5_drop_ids((h5), (name), (const hid_t[]){__VA_ARGS__, 0})
+void h5_drop_ids(struct h5 *h5, const char *name, const hid_t *id); /* ended by 0 */
 
 /* The type of a number in the file and in memory, and its bytes there. */
 hid_t h5_type(const struct h5 *h5, enum number number, bool in_memory);

@@ -62,9 +62,7 @@ static bool refuse_rows(struct h5 *h5, const char *path, const struct array *arr
 #define array_auto struct array __attribute__((cleanup(array_close)))
 static void array_close(struct array *array)
 {
-    h5_drop(array->h5, array->type, "an array");
-    h5_drop(array->h5, array->space, "an array");
-    h5_drop(array->h5, array->id, "an array");
+    h5_drop(array->h5, "an array", array->type, array->space, array->id);
     h5_release(array->h5);
 }
 
@@ -115,13 +113,6 @@ static bool is_number(hid_t type, enum number number)
     return H5Tget_class(type) == (real ? H5T_FLOAT : H5T_INTEGER);
 }
 
-static bool are_flags(const uint8_t *column, uint64_t count)
-{
-    for (uint64_t i = 0; i < count; i++)
-        if (column[i] > 1) return false;
-    return true;
-}
-
 static bool read_rows(struct h5 *h5, const char *path, const struct array *array, enum number number, uint64_t first,
                       uint64_t count, void *data)
 {
@@ -133,7 +124,7 @@ static bool read_rows(struct h5 *h5, const char *path, const struct array *array
     bool ok = memory >= 0 && H5Sselect_hyperslab(array->space, H5S_SELECT_SET, start, NULL, extent, NULL) >= 0 &&
               H5Dread(array->id, h5_type(h5, number, true), memory, array->space, H5P_DEFAULT, data) >= 0;
     h5_check(h5, ok, "read", path);
-    h5_drop(h5, memory, path);
+    h5_drop(h5, path, memory);
     return ok;
 }
 
@@ -155,8 +146,8 @@ void h5_read_rows(struct h5 *h5, const char *path, enum number number, size_t wi
     array_auto array;
     bool ok = array_open(h5, path, &array) && array_check(h5, path, &array, number, width, first, count);
     ok = ok && read_rows(h5, path, &array, number, first, count, data);
-    if (ok && number == NUMBER_U8 && !are_flags(data, count * width))
-        ok = h5_refuse(h5, path, "holds a flag other than 0 or 1");
+    for (uint64_t i = 0; ok && number == NUMBER_U8 && i < count * width; i++)
+        if (((const uint8_t *)data)[i] > 1) ok = h5_refuse(h5, path, "holds a flag other than 0 or 1");
     if (!ok) memset(data, 0, (size_t)count * width * h5_number_bytes(number));
 }
 
@@ -192,7 +183,7 @@ static const char *copy_text(struct h5 *h5, const char *path, const struct array
         utf8_clean(text, array->rank ? "" : "\n\t");
     }
     h5_check(h5, H5free_memory(raw) >= 0, "read", path);
-    h5_drop(h5, memory, path);
+    h5_drop(h5, path, memory);
     return text;
 }
 
@@ -210,7 +201,7 @@ const char **h5_read_texts(struct h5 *h5, const char *path, struct region *regio
     const hid_t small = ok ? H5Pcreate(H5P_DATASET_XFER) : -1;
     if (ok) h5_check(h5, small >= 0 && H5Pset_buffer(small, 4096, NULL, NULL) >= 0, "read", path);
     for (hsize_t i = 0; i < *count && !h5->broken; i++) texts[i] = copy_text(h5, path, &array, i, small, region, &left);
-    h5_drop(h5, small, path);
+    h5_drop(h5, path, small);
     if (h5->broken) *count = 0;
     return *count ? texts : NULL;
 }
@@ -239,10 +230,9 @@ static hid_t attribute_open(struct h5 *h5, const char *object, const char *name,
     hid_t type = H5Aget_type(id), space = H5Aget_space(id);
     bool ok =
         H5Sget_simple_extent_npoints(space) == 1 && (text ? H5Tis_variable_str(type) > 0 : is_number(type, number));
-    h5_drop(h5, type, name);
-    h5_drop(h5, space, name);
+    h5_drop(h5, name, type, space);
     if (ok) return id;
-    h5_drop(h5, id, name);
+    h5_drop(h5, name, id);
     h5_refuse(h5, name, text ? "is not a text" : "is not a number of its kind");
     return -1;
 }
@@ -256,7 +246,7 @@ static const char *text_of(struct h5 *h5, hid_t id, const char *name, struct reg
     char *text = region_text(region, "%s", raw ? raw : "");
     utf8_clean(text, "");
     h5_check(h5, H5free_memory(raw) >= 0, "read attribute", name);
-    h5_drop(h5, type, name);
+    h5_drop(h5, name, type);
     return text;
 }
 
@@ -268,7 +258,7 @@ void h5_read_value(struct h5 *h5, const char *object, const char *name, enum num
         *(const char **)value = text_of(h5, id, name, region);
     else if (id >= 0)
         h5_check(h5, H5Aread(id, h5_type(h5, number, true), value) >= 0, "read attribute", name);
-    h5_drop(h5, id, "an attribute");
+    h5_drop(h5, "an attribute", id);
     h5_release(h5);
 }
 

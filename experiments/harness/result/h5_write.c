@@ -116,8 +116,7 @@ void h5_attribute(struct h5 *h5, const char *object, const char *name, enum numb
     hid_t id = -1;
     if (space >= 0) id = H5Acreate_by_name(h5->file, object, name, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
     h5_check(h5, id >= 0 && H5Awrite(id, h5_type(h5, number, true), value) >= 0, "write attribute", name);
-    h5_drop(h5, id, name);
-    h5_drop(h5, space, name);
+    h5_drop(h5, name, id, space);
     struct entry *entry = entry_of(h5, ATTRIBUTE, object, name);
     entry->number = number;
     entry->width = 1;
@@ -154,8 +153,7 @@ void h5_group(struct h5 *h5, const char *path)
                     H5Pset_link_creation_order(creation, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED) >= 0;
     const hid_t id = ok ? H5Gcreate2(h5->file, path, H5P_DEFAULT, creation, H5P_DEFAULT) : -1;
     h5_check(h5, id >= 0, "create", path);
-    h5_drop(h5, id, path);
-    h5_drop(h5, creation, path);
+    h5_drop(h5, path, id, creation);
 }
 
 /* An open array, or -1, and its entry in the manifest; creation is closed. Missing groups of the path are created. The
@@ -169,9 +167,7 @@ static hid_t create(struct h5 *h5, const char *path, enum number number, int ran
     const hid_t id =
         ok ? H5Dcreate2(h5->file, path, h5_type(h5, number, false), space, links, creation, H5P_DEFAULT) : -1;
     h5_check(h5, id >= 0, "create", path);
-    h5_drop(h5, links, path);
-    h5_drop(h5, creation, path);
-    h5_drop(h5, space, path);
+    h5_drop(h5, path, links, creation, space);
     struct entry *entry = entry_of(h5, ARRAY, path, "");
     entry->number = number;
     entry->alone = !rank;
@@ -193,7 +189,7 @@ void h5_array(struct h5 *h5, const char *path, enum number number, int rank, con
     if (data && id >= 0)
         h5_check(h5, H5Dwrite(id, h5_type(h5, number, true), H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0, "write", path);
     if (data) entry_add(entry_of(h5, ARRAY, path, ""), rank ? extent[0] : 1, data);
-    h5_drop(h5, id, path);
+    h5_drop(h5, path, id);
 }
 
 void h5_text(struct h5 *h5, const char *path, const char *value) { h5_array(h5, path, NUMBER_TEXT, 0, NULL, &value); }
@@ -226,14 +222,14 @@ void h5_series(struct h5 *h5, const char *path, enum number number, int rank, co
     chunk_of(h5_number_bytes(number), rank, extent, chunk);
     const hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
     h5_check(h5, creation >= 0 && H5Pset_chunk(creation, rank + 1, chunk) >= 0, "create", path);
-    h5_drop(h5, create(h5, path, number, rank + 1, now, most, creation), path);
+    h5_drop(h5, path, create(h5, path, number, rank + 1, now, most, creation));
 }
 
 void h5_scale(struct h5 *h5, const char *path, const char *name)
 {
     const hid_t id = dataset(h5, path);
     h5_check(h5, id >= 0 && H5DSset_scale(id, name) >= 0, "make a scale of", path);
-    h5_drop(h5, id, path);
+    h5_drop(h5, path, id);
     entry_of(h5, SCALE, path, name);
 }
 
@@ -241,8 +237,8 @@ void h5_attach(struct h5 *h5, const char *path, unsigned dimension, const char *
 {
     const hid_t id = dataset(h5, path), to = dataset(h5, scale);
     h5_check(h5, id >= 0 && to >= 0 && H5DSattach_scale(id, to, dimension) >= 0, "attach a scale to", path);
-    h5_drop(h5, to, scale);
-    h5_drop(h5, id, path);
+    h5_drop(h5, scale, to);
+    h5_drop(h5, path, id);
     entry_of(h5, ATTACHED, path, scale)->dimension = dimension;
 }
 
@@ -256,9 +252,7 @@ void h5_write_rows(struct h5 *h5, const char *path, hsize_t first, hsize_t count
     const bool ok = rank > 0 && H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, extent, NULL) >= 0;
     const hid_t memory = ok ? H5Screate_simple(rank, extent, NULL) : -1, type = h5_type(h5, entry->number, true);
     h5_check(h5, memory >= 0 && H5Dwrite(id, type, memory, space, H5P_DEFAULT, data) >= 0, "write", path);
-    h5_drop(h5, memory, path);
-    h5_drop(h5, space, path);
-    h5_drop(h5, id, path);
+    h5_drop(h5, path, memory, space, id);
     entry_add(entry, count, data);
 }
 
@@ -347,8 +341,8 @@ static bool scale_holds(struct h5 *h5, const struct entry *e, struct entry *foun
     const hid_t id = dataset(h5, e->path), scale = attached ? dataset(h5, e->name) : -1;
     const bool ok = id >= 0 && (attached ? scale >= 0 && H5DSis_attached(id, scale, e->dimension) > 0
                                          : H5DSget_scale_name(id, name, sizeof name) >= 0 && !strcmp(name, e->name));
-    h5_drop(h5, scale, e->name);
-    h5_drop(h5, id, e->path);
+    h5_drop(h5, e->name, scale);
+    h5_drop(h5, e->path, id);
     h5_release(h5);
     return ok;
 }

@@ -328,13 +328,6 @@ static void append_digests(struct h5 *h5, const struct job *job, const struct st
     h5_append(h5, "/digests/step", &step->step);
 }
 
-static void append_memory(struct h5 *h5, const struct step_record *step)
-{
-    if (!step->live) return;
-    h5_append(h5, "/memory/live", step->live);
-    h5_append(h5, "/memory/step", &step->step);
-}
-
 enum status record_sync(struct record *record)
 {
     h5_flush(&record->h5);
@@ -350,7 +343,8 @@ enum status record_step(struct record *record, const struct step_record *step)
     struct step_record row = *step;
     row.gradients_zero = step->result.gradient_norm == 0;
     append_digests(&record->h5, record->job, step);
-    append_memory(&record->h5, step);
+    if (step->live) h5_append(&record->h5, "/memory/live", step->live);
+    if (step->live) h5_append(&record->h5, "/memory/step", &step->step);
     table_append(&record->h5, "/steps", record_step_columns, &row);
     if (sync) TRY(record_sync(record));
     table_commit(&record->h5, "/steps");
