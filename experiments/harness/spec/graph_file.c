@@ -179,13 +179,6 @@ static void read_list(struct graph_build *b, const struct yaml_tree *list, const
         read_item(b, list->item[i], region_text(b->yaml.region, "%s[%d]", path, i));
 }
 
-static void read_trace(struct graph_build *b, const struct yaml_tree *root)
-{
-    struct trace trace;
-    trace_read(b, root, &trace);
-    if (!errors_count(b->yaml.errors)) trace_to_nodes(&trace);
-}
-
 static void read_file(struct graph_build *b, const struct yaml_tree *root, struct spec *spec)
 {
     static const struct setting always_there = {
@@ -193,6 +186,7 @@ static void read_file(struct graph_build *b, const struct yaml_tree *root, struc
     struct yaml_reader *r = &b->yaml;
     const struct yaml_tree *model = yaml_tree_get(root, "model");
     const char *key;
+    struct trace trace;
     if (model) {
         yaml_read_error(r, model, NULL, "model", "a graph file has no such key; a spec is planned without --graph");
         return;
@@ -204,12 +198,14 @@ static void read_file(struct graph_build *b, const struct yaml_tree *root, struc
     if (yaml_tree_get(root, "static"))
         yaml_read_value(r, yaml_tree_get(root, "static"), NULL, &always_there, &b->always);
     if (yaml_tree_get(root, "policy")) spec_read_section(r, spec_section("policy"), root, spec);
-    if (yaml_tree_get(root, "operators"))
-        read_trace(b, root);
-    else if ((b->list = list_of(root, &key)))
+    if (yaml_tree_get(root, "operators")) {
+        trace_read(b, root, &trace);
+        if (!errors_count(r->errors)) trace_to_nodes(&trace);
+    } else if ((b->list = list_of(root, &key))) {
         read_list(b, b->list, key);
-    else
+    } else {
         yaml_read_error(r, root, NULL, "nodes", "missing; expected nodes, the stages of a chain, or operators");
+    }
     for (int i = 0; i < b->nodes; i++)
         for (int k = 0; k < b->node[i].inputs; k++)
             if (b->node[i].input[k] == PREVIOUS) b->node[i].input[k] = i;

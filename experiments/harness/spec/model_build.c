@@ -38,6 +38,7 @@ struct building {
     const char *key;                  /* "from" */
 };
 
+typedef enum status build_item(struct building *b, struct scope scope, const struct item *item, int *value);
 static enum status build_list(struct building *b, struct scope scope, const struct layer_list *list, int *value);
 
 /* ---- names ---- */
@@ -245,12 +246,8 @@ static enum status build_join(struct building *b, struct scope scope, const stru
 
 static enum status build_list(struct building *b, struct scope scope, const struct layer_list *list, int *value)
 {
-    static enum status (*const build[FORMS])(struct building *, struct scope, const struct item *,
-                                             int *) = {[FORM_LAYER] = build_layer,
-                                                       [FORM_GROUP] = build_group,
-                                                       [FORM_REPEAT] = build_repeat,
-                                                       [FORM_RESIDUAL] = build_join,
-                                                       [FORM_CONCAT] = build_join};
+    /* by form */
+    static build_item *const build[FORMS] = {build_layer, build_group, build_repeat, build_join, build_join};
     for (int i = 0; i < list->count; i++) {
         b->at = list->item[i].at;
         TRY(build[list->item[i].form](b, scope, &list->item[i], value));

@@ -1,7 +1,5 @@
 #include "spec/model.h"
 
-#include <string.h>
-
 struct parameters {
     struct yaml_reader *reader;
     const struct yaml_tree *values; /* by name */
@@ -9,16 +7,9 @@ struct parameters {
     int count;
 };
 
-/* The name that stands at tree, NULL: none does. */
-static const char *name_at(const struct yaml_tree *tree)
-{
-    return tree->kind == YAML_TEXT && !tree->quoted && *tree->text == '$' ? tree->text + 1 : NULL;
-}
-
 static void note_use(struct parameters *p, const char *name)
 {
-    for (int i = 0; i < p->count; i++)
-        if (!strcmp(p->used[i], name)) return;
+    if (yaml_read_among(name, p->used)) return;
     region_grow(p->reader->region, &p->used, p->count + 1, sizeof *p->used);
     p->used[p->count++] = name;
     p->used[p->count] = NULL;
@@ -27,7 +18,7 @@ static void note_use(struct parameters *p, const char *name)
 static struct yaml_tree *replace(struct parameters *p, struct yaml_tree *tree)
 {
     struct region *region = p->reader->region;
-    const char *name = name_at(tree);
+    const char *name = tree->kind == YAML_TEXT && !tree->quoted && *tree->text == '$' ? tree->text + 1 : NULL;
     struct yaml_tree *value = name ? yaml_tree_get(p->values, name) : NULL;
     if (name) note_use(p, name);
     if (value) return value;
@@ -66,9 +57,7 @@ const struct yaml_tree *model_parameters(struct yaml_reader *r, const struct yam
     struct yaml_tree *layers = replace(&p, (struct yaml_tree *)(uintptr_t)list);
     for (int i = 0; i < values->count; i++) {
         const char *name = values->key[i]->text;
-        int at = 0;
-        while (p.used[at] && strcmp(p.used[at], name)) at++;
-        if (!p.used[at])
+        if (!yaml_read_among(name, p.used))
             yaml_read_error(r, values->key[i], "model.parameters", name, "%s",
                             p.count ? yaml_read_unknown(r, name, p.used) : "the model has no parameters");
     }

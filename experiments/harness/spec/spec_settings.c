@@ -147,17 +147,20 @@ const struct setting published_keys[] = {
 
 /* ---- rows that are chosen by name ---- */
 
-#define CHOICE(id, table)                                                                                              \
-    static struct choice id##_choice(int i)                                                                            \
+/* The registry of a table's rows; member: of struct spec, beside its settings. */
+#define REGISTRY(member, table, preset, what)                                                                          \
+    static struct choice member##_choice(int i)                                                                        \
     {                                                                                                                  \
         if (!(table)[i]) return (struct choice){.name = NULL};                                                         \
         return (struct choice){(table)[i]->name, (table)[i]->doc, (table)[i]->keys, (table)[i]};                       \
-    }
+    }                                                                                                                  \
+    static const struct registry member##_registry = {member##_choice, MEMBER(member), MEMBER(member##_settings),      \
+                                                      preset, what};
 
-CHOICE(data, dataset_table)
-CHOICE(policy, policy_table)
-CHOICE(optimizer, optimizer_table)
-CHOICE(learning_rate, learning_rate_table)
+REGISTRY(data, dataset_table, NULL, "data set")
+REGISTRY(policy, policy_table, "store_all", "policy")
+REGISTRY(optimizer, optimizer_table, "sgd", "optimizer")
+REGISTRY(learning_rate, learning_rate_table, "constant", "lr_schedule")
 
 static struct choice loss_choice(int index)
 {
@@ -177,13 +180,6 @@ static struct choice backend_choice(int index)
     return backends[index];
 }
 
-static const struct registry data_registry = {data_choice, MEMBER(data), MEMBER(data_settings), NULL, "data set"};
-static const struct registry policy_registry = {policy_choice, MEMBER(policy), MEMBER(policy_settings), "store_all",
-                                                "policy"};
-static const struct registry optimizer_registry = {optimizer_choice, MEMBER(optimizer), MEMBER(optimizer_settings),
-                                                   "sgd", "optimizer"};
-static const struct registry learning_rate_registry = {learning_rate_choice, MEMBER(learning_rate),
-                                                       MEMBER(learning_rate_settings), "constant", "lr_schedule"};
 static const struct registry loss_registry = {loss_choice, MEMBER(loss), 0, "cross_entropy", "loss"};
 static const struct registry backend_registry = {backend_choice, MEMBER(backend), MEMBER(backend_options), "cpu",
                                                  "backend"};

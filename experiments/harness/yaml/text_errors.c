@@ -51,10 +51,10 @@ void errors_add(struct errors *errors, struct mark mark, const char *key, const 
     va_end(arguments);
 
     struct error e = {mark, errors->kept, key && *key ? region_text(errors->region, "%s", key) : NULL, message};
-    for (int i = 0; i < errors->kept; i++)
+    for (int i = 0; i < errors->kept; i++) {
         if (same(&errors->error[i], &e)) return;
-    for (int i = 0; i < errors->kept; i++)
         if (same_text(errors->error[i].mark.source->name, mark.source->name)) e.order = errors->error[i].order;
+    }
     errors->count++;
     e.message = region_text(errors->region, "%s", message);
     if (errors->kept < KEPT) errors->error[errors->kept++] = e;
