@@ -1,7 +1,6 @@
 #include "experiment.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "analysis/finished_run.h"
@@ -104,13 +103,6 @@ enum status experiment_compare(struct experiment *experiment)
     return report_error(compare_files(experiment->side[SIDE_BASELINE].report.path, path, &experiment->comparison));
 }
 
-static void print_head(const struct experiment *e)
-{
-    spec_print_head(e->side[SIDE_VARIANT].spec, stdout);
-    plan_summary_print_pair(e->side[SIDE_BASELINE].summary, e->side[SIDE_VARIANT].summary, stdout);
-    fflush(stdout);
-}
-
 /* Prints details, expectations and the verdict; returns the exit code. finished: the variant's figures are complete. */
 static int conclude(struct experiment *e, const struct request *request, bool finished)
 {
@@ -182,7 +174,11 @@ int experiment_run(const struct request *request, struct spec *spec)
 {
     struct experiment *e;
     enum status status = experiment_create(spec, &e);
-    if (status == ST_OK && !request->quiet) print_head(e);
+    if (status == ST_OK && !request->quiet) {
+        spec_print_head(spec, stdout);
+        plan_summary_print_pair(e->side[SIDE_BASELINE].summary, e->side[SIDE_VARIANT].summary, stdout);
+        fflush(stdout);
+    }
     if (status == ST_OK) status = experiment_fits(e, request);
     int code = status == ST_OK ? run_sides(e, request) : (int)status;
     experiment_destroy(e);

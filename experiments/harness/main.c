@@ -107,20 +107,18 @@ static enum status read_sweep_options(const struct arguments *a, struct request 
     return read_count(a, OPTION_JOBS, "--jobs", &request->jobs);
 }
 
-static enum resume resume_of(const char *word)
-{
-    return !word || !strcmp(word, "auto") ? RESUME_AUTO : !strcmp(word, "must") ? RESUME_MUST : RESUME_NEVER;
-}
-
 static enum status run_run(struct arguments *a)
 {
+    const char *resume = a->given[OPTION_RESUME] ? a->value[OPTION_RESUME] : "auto";
     struct request request = {.overrides = a->overrides,
                               .override = a->override,
                               .quiet = a->given[OPTION_QUIET],
                               .verbose = a->given[OPTION_VERBOSE],
                               .force = a->given[OPTION_FORCE],
                               .print_commands = a->given[OPTION_PRINT_COMMANDS],
-                              .resume = resume_of(a->value[OPTION_RESUME])};
+                              .resume = !strcmp(resume, "auto")   ? RESUME_AUTO
+                                        : !strcmp(resume, "must") ? RESUME_MUST
+                                                                  : RESUME_NEVER};
     spec_auto *spec = NULL;
     if (request.quiet && request.verbose)
         return fail(ST_SPEC, "run: --quiet and --verbose; expected one of them at most");
@@ -165,8 +163,6 @@ static enum status run_show(struct arguments *a)
     if (a->given[OPTION_FOLLOW]) return follow_file(a->operand[0], stdout);
     return show_file(a->operand[0], a->given[OPTION_PROVENANCE], a->given[OPTION_JSON], stdout);
 }
-
-static enum status run_report(struct arguments *a) { return report_make(a, stdout); }
 
 static enum status run_verify(struct arguments *a)
 {
@@ -260,7 +256,7 @@ static const struct command commands[] = {
      "FILE: result files of baselines and variants, or plan files. PAGE: one HTML file that needs no network; "
      "report.html where nothing else is asked for. Every variant stands beside its baseline; two files stand side by "
      "side. --pareto: of a large network, too.",
-     BIT(OUT) | BIT(FIGURES) | BIT(TRACE) | BIT(PARETO), 1, INT_MAX, false, run_report,
+     BIT(OUT) | BIT(FIGURES) | BIT(TRACE) | BIT(PARETO), 1, INT_MAX, false, report_make,
      "write the page to FILE; -o too"},
     {"verify", "verify FILE [--plan-only] [--json]",
      "Checks a file's plan, then runs its spec again: the same bits?\n"
@@ -307,12 +303,6 @@ static enum status run_help(struct arguments *a)
     else
         manual_help(commands, COMMANDS, stdout);
     return ST_OK;
-}
-
-static void print_version(FILE *out)
-{
-    fprintf(out, "rematch %.12s%s, %s build, backends: %s\n", BUILD_COMMIT, *BUILD_DIRTY ? " with changes" : "",
-            BUILD_VARIANT, BUILD_BACKENDS);
 }
 
 /* Output for programs, whose lines are not wrapped on a terminal. */
@@ -370,7 +360,8 @@ int main(int count, char **words)
     }
     if (strcmp(name, "--version") == 0) {
         terminal_wrap(&stdout);
-        print_version(stdout);
+        printf("rematch %.12s%s, %s build, backends: %s\n", BUILD_COMMIT, *BUILD_DIRTY ? " with changes" : "",
+               BUILD_VARIANT, BUILD_BACKENDS);
         return flushed(ST_OK);
     }
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) name = "help";

@@ -1,7 +1,6 @@
 /* Measured memory and time of two runs beside the plan's, and the spec's expectations. */
 #include <math.h>
 #include <stdarg.h>
-#include <string.h>
 
 #include "base/units.h"
 #include "experiment.h"

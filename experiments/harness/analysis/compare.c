@@ -200,11 +200,6 @@ static enum status compare_tensor(struct pair *p, const char *moment, const char
     return ST_OK;
 }
 
-static bool in_both(struct pair *p, const char *path)
-{
-    return h5_exists(&p->a->h5, path) && h5_exists(&p->b->h5, path);
-}
-
 /* The tensors of both files: the initial values and, where both ended at the same step, the final ones and the last
  * gradients. */
 static enum status compare_tensors(struct pair *p)
@@ -223,7 +218,8 @@ static enum status compare_tensors(struct pair *p)
     for (int m = 0; m < (ended ? 5 : 2); m++) {
         char group[32];
         snprintf(group, sizeof group, "/state/%s", moments[m].name);
-        for (size_t i = 0; in_both(p, group) && i < moments[m].tensors->count; i++)
+        const bool both = h5_exists(&p->a->h5, group) && h5_exists(&p->b->h5, group);
+        for (size_t i = 0; both && i < moments[m].tensors->count; i++)
             TRY(compare_tensor(p, moments[m].name, moments[m].tensors->name[i], m < 2 ? 0 : last));
     }
     return ST_OK;

@@ -186,29 +186,19 @@ bool plan_summary_fits(const struct plan_summary *summary)
     return plan_peak(summary->job->plan) <= summary->machine.bytes;
 }
 
-/* A library names its slow fallback "ref..."; a kernel that uses several calls names them all. */
-static bool is_slow(const char *implementation)
-{
-    return strncmp(implementation, "ref", 3) == 0 || strstr(implementation, " ref");
-}
-
-/* Where backend ref was chosen, its speed is no surprise. */
+/* A library names its slow fallback "ref..."; a kernel that uses several calls names them all. Where backend ref was
+ * chosen, its speed is no surprise. */
 static void add_slow(struct plan_summary *s)
 {
     const struct network *network = s->job->plan->network;
     const bool chosen = !network->backend || !strcmp(network->backend->kind->name, "ref");
     json_t *names = json_array();
-    for (int i = 0; i < network->graph->nodes && !chosen; i++)
-        if (is_slow(network->binding[i].footprint.implementation)) ADD(names, network->graph->node[i].name);
+    for (int i = 0; i < network->graph->nodes && !chosen; i++) {
+        const char *implementation = network->binding[i].footprint.implementation;
+        if (!strncmp(implementation, "ref", 3) || strstr(implementation, " ref"))
+            ADD(names, network->graph->node[i].name);
+    }
     PUT(s->figures, "slow_nodes", names);
-}
-
-/* The peak of a plan that recomputes lies before its first recomputation: in the part that it keeps. */
-static bool peak_is_kept(const struct plan *plan)
-{
-    for (int i = 0; i <= plan->peak_op; i++)
-        if (plan->lowered.op[i].recompute) return false;
-    return plan->recomputations > 0;
 }
 
 /* Why checkpointing does not help. */
@@ -219,6 +209,8 @@ static void add_reasons(struct plan_summary *s)
     json_t *notes = json_array();
     char op[128];
     const size_t fixed = plan_static(plan), stored = fixed + s->store_all_live;
+    bool kept = plan->recomputations > 0; /* the peak, before the first recomputation, is of what it keeps */
+    for (int i = 0; i <= plan->peak_op; i++) kept &= !plan->lowered.op[i].recompute;
     PUT(s->figures, "notes", notes);
     if ((double)fixed >= mostly * (double)stored)
         figures_note(notes,
@@ -235,7 +227,7 @@ static void add_reasons(struct plan_summary *s)
                      "this plan's live peak, %s, is not below the %s of storing everything: the recomputation costs "
                      "time and saves nothing",
                      BYTES_TEXT(plan->live_peak), BYTES_TEXT(s->store_all_live));
-    if (peak_is_kept(plan))
+    if (kept)
         figures_note(notes,
                      "the peak, at %s, comes before the first recomputation: what this policy keeps sets it, and "
                      "recomputing more elsewhere does not lower it",
@@ -306,18 +298,16 @@ static enum status add_choices(struct plan_summary *s, bool all)
     return ST_OK;
 }
 
-static json_t *placing_figures(const struct job *job)
-{
-    return FIGURES(KEY("tries", job->notes.tries), KEY("loss_slowdown", bounds_slowdown(&job->bounds, job->notes.lost)),
-                   KEY("promised_live_peak_bytes", job->notes.live_peak));
-}
-
 static enum status gather(struct plan_summary *s, bool choices)
 {
     const struct job *job = s->job;
     const struct plan *plan = job->plan;
-    json_t *all = s->figures;
+    json_t *all = s->figures, *placing = json_null();
     const bool budget = job->budget_bounds.budget > 0;
+    if (job->notes.tries)
+        placing = FIGURES(KEY("tries", job->notes.tries),
+                          KEY("loss_slowdown", bounds_slowdown(&job->bounds, job->notes.lost)),
+                          KEY("promised_live_peak_bytes", job->notes.live_peak));
     PUT_ALL(all, KEY("name", job->spec->name), KEY("policy", job->spec->policy->name),
             KEY("backend", job->spec->backend), KEY("batch", job->spec->batch));
     if (job->spec->graph) PUT(all, "mapping", job->spec->graph->mapping);
@@ -327,13 +317,12 @@ static enum status gather(struct plan_summary *s, bool choices)
             KEY("backward_flops", plan->backward_flops), KEY("recompute_flops", plan->recompute_flops),
             KEY("costs", costs_names[job->spec->costs]));
     if (job->costs) PUT(all, "predicted_step_ns", costs_predict(job->costs, plan));
-    PUT_ALL(all, KEY("planning_ms", (double)job->planning_ns * 1e-6),
-            KEY("preparing_ms", (double)job->preparing_ns * 1e-6), KEY("peak", peak_figures(plan)),
-            KEY("bounds", bound_figures(&job->bounds, plan)),
-            KEY("budget_bounds", budget ? bound_figures(&job->budget_bounds, plan) : json_null()),
-            KEY("placing", job->notes.tries ? placing_figures(job) : json_null()),
-            KEY("policy_found", *job->notes.found ? job->notes.found : NULL), KEY("machine_bytes", s->machine.bytes),
-            KEY("machine_limit", s->machine.limit), KEY("fits", json_boolean(plan_summary_fits(s))));
+    PUT_ALL(
+        all, KEY("planning_ms", (double)job->planning_ns * 1e-6), KEY("preparing_ms", (double)job->preparing_ns * 1e-6),
+        KEY("peak", peak_figures(plan)), KEY("bounds", bound_figures(&job->bounds, plan)),
+        KEY("budget_bounds", budget ? bound_figures(&job->budget_bounds, plan) : json_null()), KEY("placing", placing),
+        KEY("policy_found", *job->notes.found ? job->notes.found : NULL), KEY("machine_bytes", s->machine.bytes),
+        KEY("machine_limit", s->machine.limit), KEY("fits", json_boolean(plan_summary_fits(s))));
     add_stages(s);
     TRY(add_choices(s, choices));
     PUT(all, "store_all_live_peak_bytes", s->store_all_live);

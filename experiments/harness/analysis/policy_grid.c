@@ -272,17 +272,13 @@ static void plan_front(struct policy_grid *g, const struct policy *policy)
 
 bool policy_grid_has_front(const struct policy *policy) { return policy == policy_find("optimal"); }
 
-/* Whether there is a solver, and the network is small enough for many plans; else refuses. */
-static bool can_solve(struct policy_grid *g, const struct policy *policy)
+/* Why a solver makes no plans: the network is too large for many, or there is none. NULL: it does. */
+static const char *unsolved(const struct policy_grid *g)
 {
-    const bool small = g->job->graph->nodes <= SOLVED_NODES_MAX;
-    if (!small)
-        refuse(g, policy,
-               region_text(g->region, "tried here up to %d nodes only; this network has %d", SOLVED_NODES_MAX,
-                           g->job->graph->nodes));
-    else if (!solver_found())
-        refuse(g, policy, "skipped: it needs the program cbc, Debian's package coinor-cbc");
-    return small && solver_found();
+    const int nodes = g->job->graph->nodes;
+    if (nodes > SOLVED_NODES_MAX)
+        return region_text(g->region, "tried here up to %d nodes only; this network has %d", SOLVED_NODES_MAX, nodes);
+    return solver_found() ? NULL : "skipped: it needs the program cbc, Debian's package coinor-cbc";
 }
 
 enum status policy_grid_policy(struct policy_grid *grid, const struct policy *policy)
@@ -292,7 +288,7 @@ enum status policy_grid_policy(struct policy_grid *grid, const struct policy *po
     if (policy_grid_has_front(policy) && !grid->memory) return plan_front(grid, policy), ST_OK;
     if (policy->needs_slices && !grid->job->network->slice) return ST_OK;
     if (policy->solves && !grid->progress) return ST_OK; /* minutes that no question was asked for */
-    if (policy->solves && !can_solve(grid, policy)) return ST_OK;
+    if (policy->solves && (why = unsolved(grid))) return refuse(grid, policy, why), ST_OK;
     struct policy_settings settings = policy_defaults(policy, grid->region);
     TRY(plan_values(grid, policy, policy->keys, &settings, "", &why));
     if (grid->trials == before && why) refuse(grid, policy, why);
@@ -314,12 +310,6 @@ enum status policy_grid_own(struct policy_grid *grid)
     return ST_OK;
 }
 
-/* Whether a is no worse than b in both, and better in one. */
-static bool beats(const struct plan_figures *a, const struct plan_figures *b)
-{
-    return a->peak <= b->peak && a->time <= b->time && (a->peak < b->peak || a->time < b->time);
-}
-
 /* The front comes last: it has points beside the other policies' trials. */
 enum status policy_grid_all(struct policy_grid *grid)
 {
@@ -332,7 +322,11 @@ enum status policy_grid_all(struct policy_grid *grid)
         const struct bounds bounds = bounds_find(grid->job->network, trial->plan.live_peak);
         trial->gap = bounds_gap(&bounds, trial->plan.time);
         trial->best = true;
-        for (int j = 0; j < grid->trials; j++) trial->best &= !beats(&grid->trial[j].plan, &trial->plan);
+        for (int j = 0; j < grid->trials; j++) {
+            const struct plan_figures *a = &grid->trial[j].plan, *b = &trial->plan;
+            const bool better = a->peak < b->peak || a->time < b->time;
+            trial->best &= !(better && a->peak <= b->peak && a->time <= b->time);
+        }
     }
     return ST_OK;
 }

@@ -20,12 +20,6 @@ enum status bundle_add(struct bundle *bundle, const char *name, const char *path
     return ST_OK;
 }
 
-static const char *in_folder(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* A copy of a run that is there already is left out. */
 static enum status find_name(struct bundle *b, const char *path, const char *name, bool *there)
 {
@@ -55,13 +49,16 @@ static enum status add_texts(struct bundle *b, struct result *r, const char *ste
     return ST_OK;
 }
 
-static enum status add_open(struct bundle *b, const char *path, struct result *r)
+static enum status add_run(struct bundle *b, const char *path)
 {
     bool there;
     json_t *figures;
+    result_auto *r = NULL;
+    TRY(result_open(path, &r));
     if (!r->whole || (strcmp(r->now, "completed") != 0 && strcmp(r->now, "planned") != 0))
         return fail(ST_SPEC, "%s: %s; expected a completed run, ID.h5", path, r->now);
-    const char *experiment = h5_read_attribute_text(&r->h5, "/", "experiment", "", r->region), *file = in_folder(path);
+    const char *experiment = h5_read_attribute_text(&r->h5, "/", "experiment", "", r->region),
+               *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
     const char *stem = region_text(b->region, "runs/%s/%.*s", experiment, (int)(strlen(file) - strlen(".h5")), file);
     const char *name = region_text(b->region, "%s.h5", stem);
     TRY(find_name(b, path, name, &there));
@@ -73,13 +70,6 @@ static enum status add_open(struct bundle *b, const char *path, struct result *r
     region_grow(b->region, &b->run, b->runs, sizeof *b->run);
     b->run[b->runs++] = figures;
     return add_texts(b, r, stem);
-}
-
-static enum status add_run(struct bundle *b, const char *path)
-{
-    result_auto *r = NULL;
-    TRY(result_open(path, &r));
-    return add_open(b, path, r);
 }
 
 static int by_name(const void *a, const void *b)

@@ -1,7 +1,6 @@
 #include "job/job.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "job/cuda_program.h"
 #include "policies/policy.h"

@@ -185,18 +185,13 @@ static enum status read_header(struct safetensors *file)
     return read_tensors(file, header, LENGTH_BYTES + bytes);
 }
 
-static enum status open_file(struct safetensors *file)
-{
-    const enum status opened = file_open(file->path, &file->descriptor, &file->bytes);
-    return opened == ST_OK ? read_header(file) : fail(opened, "%s; expected a safetensors file", status_message());
-}
-
 enum status safetensors_open(const char *path, struct safetensors **file)
 {
     struct region *region = region_create();
     struct safetensors *f = region_array(region, 1, sizeof *f);
     *f = (struct safetensors){.region = region, .path = region_text(region, "%s", path), .descriptor = -1};
-    const enum status status = open_file(f);
+    enum status status = file_open(f->path, &f->descriptor, &f->bytes);
+    status = status == ST_OK ? read_header(f) : fail(status, "%s; expected a safetensors file", status_message());
     *file = status == ST_OK ? f : NULL;
     if (status != ST_OK) safetensors_close(f);
     return status;

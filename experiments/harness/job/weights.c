@@ -222,13 +222,6 @@ static enum status judge(const struct matching *s, const struct spec *spec)
                 names_text("; not used: ", w->unused, w->unused_name, s->region));
 }
 
-/* PyTorch's count of a batch norm's steps, which no layer here has. */
-static bool counts_batches(const struct safetensor *tensor)
-{
-    const char *end = strrchr(tensor->name, '.');
-    return end && !strcmp(end, ".num_batches_tracked");
-}
-
 static enum status match(struct weights *w, const struct spec *spec)
 {
     struct region *region = w->file->region;
@@ -242,8 +235,11 @@ static enum status match(struct weights *w, const struct spec *spec)
     NEW(region, s.missing, (size_t)tensors);
     w->given_state = w->given + w->graph->parameters;
     for (int i = 0; i < tensors; i++) find_weight(&s, i);
-    for (int i = 0; i < w->file->count; i++)
-        if (!s.used[i] && !counts_batches(&w->file->tensor[i])) w->unused_name[w->unused++] = w->file->tensor[i].name;
+    for (int i = 0; i < w->file->count; i++) {
+        const char *name = w->file->tensor[i].name, *end = strrchr(name, '.');
+        const bool counts = end && !strcmp(end, ".num_batches_tracked"); /* PyTorch's steps of a batch norm */
+        if (!s.used[i] && !counts) w->unused_name[w->unused++] = name;
+    }
     return judge(&s, spec);
 }
 

@@ -57,9 +57,9 @@ enum status follow_experiment(const struct spec *spec, FILE *out);
 /* The files are operands, --out, --figures and --trace name what is made of them: a page, report.html where none of
  * them is given; --pareto: with the plans of all policies, however large the network. Reads every file before anything
  * is written. ST_SPEC, ST_FAILED: a file is no result file, is damaged, or cannot be written, or the page or trace
- * would replace another kind of file; ST_MISSING: figures need a program that is not installed. out: what was written.
- */
-enum status report_make(const struct arguments *arguments, FILE *out);
+ * would replace another kind of file; ST_MISSING: figures need a program that is not installed. Prints what was
+ * written. */
+enum status report_make(struct arguments *arguments);
 
 /* ---- doctor.c: what this machine has for building and running, what is missing, and the command that mends it ---- */
 

@@ -36,12 +36,6 @@ static bool print_values(const char *option, FILE *out)
     return false;
 }
 
-static void print_specs(FILE *out)
-{
-    region_auto *region = region_create();
-    for (const char **name = arguments_spec_names(region); *name; name++) fprintf(out, "%s\tan experiment\n", *name);
-}
-
 void complete_words(const struct command *commands, int count, int words, char **word, FILE *out)
 {
     const struct command *command = NULL;
@@ -62,6 +56,8 @@ void complete_words(const struct command *commands, int count, int words, char *
     } else if (operands) {
         if (command->overrides) schema_keys(out);
     } else if (strstr(command->usage, "SPEC")) {
-        print_specs(out);
+        region_auto *region = region_create();
+        for (const char **name = arguments_spec_names(region); *name; name++)
+            fprintf(out, "%s\tan experiment\n", *name);
     }
 }

@@ -120,20 +120,17 @@ static const char *newest(const char *folder, struct region *region)
     return found;
 }
 
-static json_t *last_figures(const char *file)
-{
-    json_auto_t *row = result_row(file);
-    return json_pack("{s:s, s:O, s:O}", "file", file, "status", json_object_get(row, "status"), "created",
-                     json_object_get(row, "created"));
-}
-
 static enum status add_experiment(const char *path, json_t *all)
 {
     spec_auto *spec = NULL;
     TRY(report_error(spec_load(path, 0, NULL, &spec)));
     const char *file = newest(region_text(spec->region, "%s/%s", spec->results, spec->name), spec->region);
-    ADD(all, FIGURES(KEY("name", spec->name), KEY("title", spec->title), KEY("path", spec->path),
-                     KEY("last", file ? last_figures(file) : json_null())));
+    json_auto_t *row = file ? result_row(file) : NULL;
+    json_t *last = json_null();
+    if (row)
+        last = FIGURES(KEY("file", file), KEY("status", figure_string(row, "status")),
+                       KEY("created", figure_string(row, "created")));
+    ADD(all, FIGURES(KEY("name", spec->name), KEY("title", spec->title), KEY("path", spec->path), KEY("last", last)));
     return ST_OK;
 }
 

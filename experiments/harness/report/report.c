@@ -188,11 +188,6 @@ static void add_sweep(struct report *r)
     PUT(r->tree, "sweep", FIGURES(KEY("runs", runs), KEY("axes", report_axes(swept, count))));
 }
 
-static double live_peak_of(const struct report *r, int run)
-{
-    return figure_number(json_object_get(json_array_get(r->runs, (size_t)run), "/plan"), "live_peak_bytes");
-}
-
 /* The points that the run's spec quotes, at their shares of the live peak of its baseline; without one, none. */
 static json_t *published_points(const struct report *r, int run)
 {
@@ -200,11 +195,12 @@ static json_t *published_points(const struct report *r, int run)
     json_auto_t *quoted = report_list(r->result[run], "published");
     EACH (r->pairs, i, pair) {
         if (run != (int)figure_number(pair, "b")) continue;
+        const json_t *baseline = json_array_get(r->runs, (size_t)figure_number(pair, "a"));
+        const double whole = figure_number(json_object_get(baseline, "/plan"), "live_peak_bytes");
         EACH (quoted, k, point) {
             const char *memory = figure_string(point, "memory"), *slowdown = figure_string(point, "slowdown");
             if (!memory || !slowdown || !figure_string(point, "label")) continue; /* no spec has such a point */
-            PUT_ALL(point,
-                    KEY("live_peak_bytes", strtod(memory, NULL) * live_peak_of(r, (int)figure_number(pair, "a"))),
+            PUT_ALL(point, KEY("live_peak_bytes", strtod(memory, NULL) * whole),
                     KEY("slowdown", strtod(slowdown, NULL)));
             json_array_append(points, point);
         }
@@ -258,21 +254,21 @@ static enum status check_outputs(const struct report *r, const struct output out
     return figures ? report_check_figures(figures) : ST_OK;
 }
 
-static enum status write_outputs(const struct report *r, const struct output output[2], FILE *out)
+static enum status write_outputs(const struct report *r, const struct output output[2])
 {
     const char *figures = r->arguments->value[OPTION_FIGURES];
     for (int i = 0; i < 2; i++) {
         if (!output[i].where) continue;
         TRY(yaml_write_whole(output[i].where, output[i].print, r->tree));
-        fprintf(out, "%-9s %s\n", output[i].what, output[i].where);
+        printf("%-9s %s\n", output[i].what, output[i].where);
     }
     if (!figures) return ST_OK;
     TRY(report_write_figures(r->tree, figures));
-    fprintf(out, "%-9s %s\n", "figures", figures);
+    printf("%-9s %s\n", "figures", figures);
     return ST_OK;
 }
 
-enum status report_make(const struct arguments *arguments, FILE *out)
+enum status report_make(struct arguments *arguments)
 {
     region_auto *region = region_create();
     json_auto_t *rows = json_array(), *tree = json_object();
@@ -289,7 +285,7 @@ enum status report_make(const struct arguments *arguments, FILE *out)
             KEY("notes", r.notes = json_array()));
     enum status status = check_outputs(&r, output);
     if (status == ST_OK) status = gather(&r);
-    if (status == ST_OK) status = write_outputs(&r, output, out);
+    if (status == ST_OK) status = write_outputs(&r, output);
     for (int i = 0; i < arguments->operands; i++) result_close(r.result[i]);
     return status;
 }

@@ -91,40 +91,35 @@ static json_t *buffer_columns(const struct plan_data *a)
 /* Of a node: what of its memory is live when the forward ends, and which nodes read its output later. */
 struct node_use {
     size_t kept, recomputations;
-    const char *backwards, *recomputed; /* whose backward reads its output or saved tensors; whose recomputation */
-    int last_backward, last_recomputed; /* the last node in each list, -1: none */
+    struct readers {
+        const char *names;
+        int last;            /* node; -1: none */
+    } backwards, recomputed; /* whose backward reads its output or saved tensors; whose recomputation */
 };
 
-static void append_reader(const char **list, int *last, int reader, const struct plan_data *a, struct region *region)
+static void add_reader(struct readers *readers, int reader, const struct plan_data *a, struct region *region)
 {
     enum { LONG = 60 };
-    if (*last == reader) return;
-    *last = reader;
-    if (strlen(*list) > LONG) {
-        if (!strstr(*list, ", ...")) *list = region_text(region, "%s, ...", *list);
-        return;
-    }
-    *list = region_text(region, "%s%s%s", *list, **list ? ", " : "", a->node[reader].name);
-}
-
-static void add_backward(struct node_use *use, int reader, const struct plan_data *a, struct region *region)
-{
-    append_reader(&use->backwards, &use->last_backward, reader, a, region);
+    const char *names = readers->names;
+    if (readers->last == reader) return;
+    readers->last = reader;
+    if (strlen(names) <= LONG)
+        readers->names = region_text(region, "%s%s%s", names, *names ? ", " : "", a->node[reader].name);
+    else if (!strstr(names, ", ..."))
+        readers->names = region_text(region, "%s, ...", names);
 }
 
 /* The nodes whose values an op reads. */
 static void add_reads(struct node_use *use, const struct op *op, const struct plan_data *a, struct region *region)
 {
+    const bool backward = op->kind == OP_BACKWARD;
     if (phase_of(op) == PHASE_FORWARD || op->kind == OP_COPY || op->kind == OP_ACCUMULATE) return;
     for (int k = 0; k < NODE_INPUTS_MAX; k++) {
         const int writer = a->node[op->node].inputs[k] - 1;
         if (op->x[k] < 0 || writer < 0) continue;
-        if (op->kind == OP_BACKWARD)
-            add_backward(&use[writer], op->node, a, region);
-        else
-            append_reader(&use[writer].recomputed, &use[writer].last_recomputed, op->node, a, region);
+        add_reader(backward ? &use[writer].backwards : &use[writer].recomputed, op->node, a, region);
     }
-    if (op->kind == OP_BACKWARD && (op->y >= 0 || op->saved >= 0)) add_backward(&use[op->node], op->node, a, region);
+    if (backward && (op->y >= 0 || op->saved >= 0)) add_reader(&use[op->node].backwards, op->node, a, region);
     use[op->node].recomputations += op->recompute;
 }
 
@@ -148,9 +143,10 @@ static void add_kept(struct node_use *use, const struct plan_data *a, struct reg
 static const char *why(const struct node_use *use, struct region *region)
 {
     const char *text = "", *dropped = use->recomputations ? "dropped; " : "";
-    if (*use->backwards) text = region_text(region, "%sread by the backward of %s", dropped, use->backwards);
-    if (*use->recomputed)
-        text = region_text(region, "%s%srecomputing %s %s it", text, *text ? "; " : dropped, use->recomputed,
+    const char *backwards = use->backwards.names, *recomputed = use->recomputed.names;
+    if (*backwards) text = region_text(region, "%sread by the backward of %s", dropped, backwards);
+    if (*recomputed)
+        text = region_text(region, "%s%srecomputing %s %s it", text, *text ? "; " : dropped, recomputed,
                            use->recomputations ? "reads" : "starts from");
     return *text ? text : "no backward and no recomputation reads it";
 }
@@ -168,26 +164,18 @@ static json_t *node_rows(const struct plan_data *a, struct region *region)
     json_t *rows = json_array();
     struct node_use *use;
     NEW(region, use, (size_t)a->nodes);
-    for (int i = 0; i < a->nodes; i++)
-        use[i] = (struct node_use){.backwards = "", .recomputed = "", .last_backward = -1, .last_recomputed = -1};
+    for (int i = 0; i < a->nodes; i++) use[i] = (struct node_use){.backwards = {"", -1}, .recomputed = {"", -1}};
     add_kept(use, a, region);
     for (int i = 0; i < a->ops; i++) add_reads(use, &a->op[i], a, region);
     for (int i = 0; i < a->nodes; i++) ADD(rows, node_figures(&a->node[i], &use[i], region));
     return rows;
 }
 
-static json_t *names(const char *const *name, int count)
-{
-    json_t *all = json_array();
-    for (int i = 0; i < count; i++) ADD(all, name[i]);
-    return all;
-}
-
 static enum status add_plan(struct result *r, const struct plan_data *a, json_t *plan)
 {
-    json_t *ops = json_object();
-    PUT_ALL(plan, KEY("hash", a->hash), KEY("schedule", a->schedule),
-            KEY("categories", names(category_names, categories_of(a))),
+    json_t *ops = json_object(), *categories = json_array();
+    for (int c = 0; c < categories_of(a); c++) ADD(categories, category_names[c]);
+    PUT_ALL(plan, KEY("hash", a->hash), KEY("schedule", a->schedule), KEY("categories", categories),
             KEY("static_bytes", figures_named(static_names, a->memory, STATICS)), KEY("ops", ops));
     add_ops(a, ops);
     TRY(add_live(a, r->h5.path, r->region, ops));

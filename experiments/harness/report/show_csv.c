@@ -62,13 +62,6 @@ enum status show_column(json_t *table, struct result *r, const char *group, cons
     return ST_OK;
 }
 
-static enum status add_part(json_t *table, struct result *r, const struct csv_part *part)
-{
-    const uint64_t count = part->rows ? h5_rows(&r->h5, part->rows) : r->steps;
-    for (const struct field *c = part->columns; c->name; c++) TRY(show_column(table, r, part->group, c, count));
-    return h5_status(&r->h5);
-}
-
 static void write_table(const json_t *table, struct region *region, FILE *out)
 {
     json_auto_t *rows = figures_rows(table);
@@ -85,8 +78,12 @@ enum status show_csv(const char *path, const char *table, FILE *out)
     result_auto *r = NULL;
     TRY(result_open(path, &r));
     json_auto_t *columns = json_object();
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (strcmp(parts[i].table, table) == 0) TRY(add_part(columns, r, &parts[i]));
+    for (const struct csv_part *part = parts; part < parts + sizeof parts / sizeof *parts; part++) {
+        if (strcmp(part->table, table) != 0) continue;
+        const uint64_t count = part->rows ? h5_rows(&r->h5, part->rows) : r->steps;
+        for (const struct field *c = part->columns; c->name; c++) TRY(show_column(columns, r, part->group, c, count));
+    }
+    TRY(h5_status(&r->h5));
     write_table(columns, r->region, out);
     return ST_OK;
 }

@@ -2,7 +2,6 @@
 #include "run/bench.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/units.h"
 #include "console/terminal.h"
