@@ -98,13 +98,6 @@ static void note_planning(struct sweep *s, int number)
     s->noted = now;
 }
 
-static void add_plan(json_t *row, const struct plan *plan)
-{
-    PUT_ALL(row, KEY("static_bytes", plan_static(plan)), KEY("live_peak_bytes", plan->live_peak),
-            KEY("arena_bytes", plan->arena_bytes), KEY("slowdown", plan->slowdown),
-            KEY("planned_ratio", plan->slowdown));
-}
-
 /* ---- comparing ---- */
 
 /* A point without recomputation, which proves nothing by itself, serves as a reference. */
@@ -228,9 +221,12 @@ static enum status take_point(struct sweep *s, int number, struct experiment *e,
                               bool run)
 {
     struct point *p = &s->point[number];
+    const struct plan *plan = e->side[SIDE_VARIANT].job->plan;
     const uint64_t left = e->side[SIDE_VARIANT].summary->machine.bytes;
     s->memory = s->memory && s->memory < left ? s->memory : left;
-    add_plan(p->row, e->side[SIDE_VARIANT].job->plan);
+    PUT_ALL(p->row, KEY("static_bytes", plan_static(plan)), KEY("live_peak_bytes", plan->live_peak),
+            KEY("arena_bytes", plan->arena_bytes), KEY("slowdown", plan->slowdown),
+            KEY("planned_ratio", plan->slowdown));
     p->ran = is_finished(s, p, e, SIDE_BASELINE) && is_finished(s, p, e, SIDE_VARIANT);
     s->finished += p->ran;
     if (p->ran) return compare_point(s, number, e);
@@ -258,14 +254,6 @@ static void do_point(struct sweep *s, int number, bool run)
 }
 
 /* ---- the end ---- */
-
-static json_t *own_rows(const struct sweep *s)
-{
-    json_t *rows = json_array();
-    for (int i = 0; i < s->points; i++)
-        if (s->point[i].own) json_array_append(rows, json_array_get(s->rows, (size_t)i));
-    return rows;
-}
 
 static void print_table(const struct sweep *s, const json_t *rows, FILE *out)
 {
@@ -337,7 +325,9 @@ static int run_points(struct sweep *s)
     if (code == ST_OK) code = s->request->jobs > 1 ? sweep_jobs_run(s) : run_one_by_one(s);
     code = worse(code, (int)report_error(sweep_index_update(s)));
     for (int i = 0; i < s->points; i++) worst = worse(worst, s->point[i].code);
-    json_auto_t *rows = own_rows(s);
+    json_auto_t *rows = json_array();
+    EACH (s->rows, i, row)
+        if (s->point[i].own) json_array_append(rows, row);
     spec_print_head(s->spec, stdout);
     print_table(s, rows, stdout);
     print_outcomes(s, rows, stdout);

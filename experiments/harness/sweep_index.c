@@ -18,16 +18,7 @@ static void find_key(struct sweep *s)
     s->key = region_text(s->region, "%s-%s", spec, s->program);
 }
 
-static void complete_row(const struct sweep *s, int number)
-{
-    const struct point *p = &s->point[number];
-    PUT(p->row, "point", number + 1);
-    for (int a = 0; a < s->spec->axes; a++) PUT(p->row, s->spec->axis[a].key, p->value[a]);
-    PUT_ALL(p->row, KEY("outcome", p->outcome), KEY("bits", p->outcome), KEY("exit_code", p->code),
-            KEY("reason", p->reason));
-}
-
-/* Another process's row of a point, if it has one. */
+/* Completes the rows; another process's of a point, if it has one. */
 static void take_rows(struct sweep *s, const json_t *old)
 {
     json_t *rows = json_object_get(old, "points");
@@ -38,7 +29,10 @@ static void take_rows(struct sweep *s, const json_t *old)
     for (int i = 0; i < s->points; i++) {
         struct point *p = &s->point[i];
         json_t *row = same ? json_array_get(rows, (size_t)i) : NULL;
-        complete_row(s, i);
+        PUT(p->row, "point", i + 1);
+        for (int a = 0; a < s->spec->axes; a++) PUT(p->row, s->spec->axis[a].key, p->value[a]);
+        PUT_ALL(p->row, KEY("outcome", p->outcome), KEY("bits", p->outcome), KEY("exit_code", p->code),
+                KEY("reason", p->reason));
         const bool sound = figure_number(row, "point") == i + 1 && figure_string(row, "outcome");
         const bool theirs = (!p->own || p->elsewhere) && sound;
         json_array_append(s->rows, theirs ? row : p->row);

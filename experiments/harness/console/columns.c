@@ -59,14 +59,6 @@ static bool cut_one(const struct columns *t, struct layout *layout)
     return widest >= 0;
 }
 
-static void fit(const struct columns *t, struct layout *layout, int width)
-{
-    while (total(t, layout, true) > width && hide_one(t, layout)) {
-    }
-    while (total(t, layout, false) > width && cut_one(t, layout)) {
-    }
-}
-
 /* One row, without blanks at its end. */
 static void print_row(const struct columns *t, const struct layout *layout, const char *const cell[], FILE *out)
 {
@@ -106,7 +98,10 @@ void columns_print(const struct columns *table, FILE *out)
     bool headed = false;
     assert(table->count <= COLUMNS_MOST);
     measure(table, &layout);
-    if (width) fit(table, &layout, width);
+    while (width && total(table, &layout, true) > width && hide_one(table, &layout)) {
+    }
+    while (width && total(table, &layout, false) > width && cut_one(table, &layout)) {
+    }
     for (int c = 0; c < table->count; c++) headed |= *(head[c] = table->column[c].head) != '\0';
     if (headed) print_row(table, &layout, head, out);
     for (int row = 0; row < table->rows; row++) print_row(table, &layout, table->cell + row * table->count, out);

@@ -160,14 +160,6 @@ static void print_names(const json_t *names, const char *label, FILE *out)
     if (json_array_size(names)) fputc('\n', out);
 }
 
-static void print_fit(const struct plan_summary *s, FILE *out)
-{
-    if (!s->job->backend) return;
-    fprintf(out, "\n%s this machine: needs %s of the %s that %s leaves\n",
-            plan_summary_fits(s) ? "fits" : "does not fit", BYTES_TEXT(plan_peak(s->job->plan)),
-            BYTES_TEXT(s->machine.bytes), s->machine.limit);
-}
-
 void spec_print_head(const struct spec *spec, FILE *out)
 {
     const bool titled = strcmp(spec->title, spec->name) != 0;
@@ -246,7 +238,10 @@ void plan_summary_print(const struct plan_summary *summary, FILE *out)
     print_names(json_object_get(all, "relus_after_pools"), "relus taken after their pools: ", out);
     print_names(json_object_get(all, "relu_bits"), "relus that save sign bits: ", out);
     print_choices(summary, exact, out);
-    print_fit(summary, out);
+    if (!exact)
+        fprintf(out, "\n%s this machine: needs %s of the %s that %s leaves\n",
+                plan_summary_fits(summary) ? "fits" : "does not fit", BYTES_TEXT(plan_peak(summary->job->plan)),
+                BYTES_TEXT(summary->machine.bytes), summary->machine.limit);
     figures_notes(json_object_get(all, "notes"), "note: ", out);
     figures_notes(json_object_get(all, "slow_nodes"), "warning: slow reference implementation: ", out);
 }

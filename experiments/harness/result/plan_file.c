@@ -66,14 +66,6 @@ static const char *line_of(const char *resolved, const char *key, struct region 
     return "";
 }
 
-static enum status check_policy(struct taking *t, const char *resolved)
-{
-    const char *theirs = line_of(resolved, "policy:", t->region);
-    const char *ours = line_of(t->job->spec->resolved, "policy:", t->region);
-    if (strcmp(theirs, ours) == 0) return ST_OK;
-    return fail(ST_SPEC, "plan: %s was planned with '%s'; this spec has '%s'", t->path, theirs, ours);
-}
-
 static enum status check_count(const struct taking *t, const char *what, int theirs, int ours)
 {
     if (theirs == ours) return ST_OK;
@@ -126,16 +118,6 @@ static enum status check_model(struct taking *t)
     return check_nodes(t, record_model_columns);
 }
 
-/* Ops and buffers must be the same; plan takes over the offsets. */
-static enum status check_plan(struct taking *t, struct plan *plan)
-{
-    const struct plan_data *a = &t->theirs, *b = &t->ours;
-    TRY(check_table(t, "op", record_op_columns, a->op, a->ops, b->op, b->ops, sizeof *a->op));
-    if (a->buffers == b->buffers) plan_move(plan, a->buffer);
-    return check_table(t, "buffer", record_buffer_columns, a->buffer, a->buffers, b->buffer, b->buffers,
-                       sizeof *a->buffer);
-}
-
 static enum status build(struct taking *t, struct plan **plan)
 {
     struct schedule schedule;
@@ -148,11 +130,16 @@ static enum status build(struct taking *t, struct plan **plan)
     return ST_OK;
 }
 
+/* Policy, nodes, ops and buffers must be the same; plan takes over the offsets. */
 static enum status take(struct taking *t, struct result *r, struct plan **plan)
 {
+    const struct plan_data *a = &t->theirs, *b = &t->ours;
     char hash[33];
     if (record_plan_read(&r->h5, t->region, &t->theirs) != ST_OK) return fail(ST_SPEC, "plan: %s", status_message());
-    TRY(check_policy(t, h5_read_text(&r->h5, "/spec/resolved", t->region)));
+    const char *theirs = line_of(h5_read_text(&r->h5, "/spec/resolved", t->region), "policy:", t->region);
+    const char *ours = line_of(t->job->spec->resolved, "policy:", t->region);
+    if (strcmp(theirs, ours) != 0)
+        return fail(ST_SPEC, "plan: %s was planned with '%s'; this spec has '%s'", t->path, theirs, ours);
     enum status valid = simulate(&t->theirs);
     if (valid != ST_OK)
         return fail(valid == ST_DIFFERS ? ST_SPEC : valid, "plan: %s holds an invalid plan: %s", t->path,
@@ -160,7 +147,10 @@ static enum status take(struct taking *t, struct result *r, struct plan **plan)
     TRY(build(t, plan));
     plan_to_data(*plan, t->region, &t->ours);
     TRY(check_nodes(t, record_node_columns));
-    TRY(check_plan(t, *plan));
+    TRY(check_table(t, "op", record_op_columns, a->op, a->ops, b->op, b->ops, sizeof *a->op));
+    if (a->buffers == b->buffers) plan_move(*plan, a->buffer);
+    TRY(check_table(t, "buffer", record_buffer_columns, a->buffer, a->buffers, b->buffer, b->buffers,
+                    sizeof *a->buffer));
     if (strcmp(digest_print((*plan)->hash, hash), t->theirs.hash) == 0) return ST_OK;
     return fail(ST_SPEC, "plan: %s has the hash %s; its schedule and offsets give %s here", t->path, t->theirs.hash,
                 hash);

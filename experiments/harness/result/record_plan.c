@@ -307,9 +307,6 @@ static int rows_of(struct h5 *h5, const struct plan_table *table)
     return h5->broken ? 0 : (int)rows;
 }
 
-/* Whether the file has the columns and the category of fused updates and slices. */
-static bool has_added(struct h5 *h5) { return h5_exists(h5, "/plan/ops/gradients"); }
-
 static void read_figures(struct h5 *h5, struct plan_data *a, bool added, struct region *region)
 {
     for (int i = 0; i < COUNTS; i++)
@@ -330,7 +327,7 @@ enum status record_plan_read(struct h5 *h5, struct region *region, struct plan_d
     *data = (struct plan_data){0};
     for (const struct plan_table *t = tables; t < tables + TABLES; t++) *count_of(t, data) = rows_of(h5, t);
     TRY(h5_status(h5));
-    const bool added = has_added(h5);
+    const bool added = h5_exists(h5, "/plan/ops/gradients"); /* the columns and category of fused updates and slices */
     read_figures(h5, data, added, region);
     for (const struct plan_table *t = tables; t < tables + TABLES; t++) {
         const size_t count = (size_t)*count_of(t, data);

@@ -83,20 +83,17 @@ static void write_tensor(struct h5 *h5, const struct job *job, const char *path,
     }
 }
 
-static void write_moment(struct h5 *h5, const struct job *job, const struct moment *moment, struct executor *exec)
-{
-    char path[512];
-    const struct parameter *tensor;
-    const int count = tensors_of(job->graph, moment, &tensor);
-    for (int i = 0; i < count && !h5->broken; i++)
-        write_tensor(h5, job, tensor_path(path, moment->name, &tensor[i]), &tensor[i], moment->values(exec, i));
-    h5_flush(h5);
-}
-
 void record_state_tensors(struct h5 *h5, const struct job *job, bool after, struct executor *exec)
 {
-    for (size_t m = 0; m < sizeof moments / sizeof *moments; m++)
-        if (moments[m].after == after) write_moment(h5, job, &moments[m], exec);
+    char path[512];
+    for (const struct moment *m = moments; m < moments + sizeof moments / sizeof *moments; m++) {
+        const struct parameter *tensor;
+        const int count = tensors_of(job->graph, m, &tensor);
+        if (m->after != after) continue;
+        for (int i = 0; i < count && !h5->broken; i++)
+            write_tensor(h5, job, tensor_path(path, m->name, &tensor[i]), &tensor[i], m->values(exec, i));
+        h5_flush(h5);
+    }
 }
 
 void record_state_batch(struct h5 *h5, uint32_t step, const float *x, const int32_t *labels)

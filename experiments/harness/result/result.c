@@ -9,15 +9,6 @@
 #include "result/record_file.h"
 #include "yaml/yaml_tree.h"
 
-static enum status check_file(const char *path)
-{
-    struct stat file;
-    if (stat(path, &file) < 0)
-        return fail(errno == ENOENT ? ST_SPEC : ST_FAILED, "%s: cannot read: %s", path, strerror(errno));
-    if (!S_ISREG(file.st_mode)) return fail(ST_SPEC, "%s: not a file; expected a result or plan file", path);
-    return ST_OK;
-}
-
 static enum status check_schema(struct result *r)
 {
     const char *schema = h5_read_attribute_text(&r->h5, "/", "schema", "", r->region);
@@ -182,7 +173,10 @@ static enum status read_steps(struct result *r)
 
 static enum status read_all(struct result *r, const char *path)
 {
-    TRY(check_file(path));
+    struct stat file;
+    if (stat(path, &file) < 0)
+        return fail(errno == ENOENT ? ST_SPEC : ST_FAILED, "%s: cannot read: %s", path, strerror(errno));
+    if (!S_ISREG(file.st_mode)) return fail(ST_SPEC, "%s: not a file; expected a result or plan file", path);
     r->whole = text_ends(path, ".h5");
     r->written = record_file_is_written(path);
     enum status opened = h5_open(&r->h5, path, H5_READ);

@@ -161,13 +161,6 @@ static enum status check_planned(const struct spec *spec, const char *planned)
     return fail(ST_SPEC, "%s: it, or its model file, has changed since it was planned", spec->path);
 }
 
-static enum status train_spec(struct spec *spec, const struct training_options *options, int *stopped)
-{
-    job_auto *job = NULL;
-    TRY(job_create(spec, &job));
-    return training_run(job, options, stopped);
-}
-
 /* Lets the system end this process with its parent: nothing else would stop it, and it may hold a device. If the parent
  * already ended, its process id differs; "": any parent. */
 static enum status end_with(const char *parent)
@@ -196,12 +189,14 @@ int child_main(int count, const char *const *arguments)
                                              .steps = strtoll(arguments[STEPS], NULL, 10),
                                              .descriptor = REPORT_FD};
     spec_auto *spec = NULL;
+    job_auto *job = NULL;
     int stopped = 0;
     enum status status = spec_load(arguments[SPEC], count - COUNT, arguments + COUNT, &spec);
     if (status == ST_OK) {
         struct spec *side = baseline ? spec->baseline : spec;
         status = check_planned(side, arguments[PLANNED]);
-        if (status == ST_OK) status = train_spec(side, &options, &stopped);
+        if (status == ST_OK) status = job_create(side, &job);
+        if (status == ST_OK) status = training_run(job, &options, &stopped);
     }
     return report_error(status) == ST_OK && stopped ? 128 + stopped : (int)status;
 }

@@ -59,15 +59,6 @@ static enum status check_wrong(const struct job *job)
     return fail(ST_SPEC, "commit: every, but the plan recomputes no node with running state, so nothing could differ");
 }
 
-static enum status check_evaluation(const struct job *job)
-{
-    const struct spec *spec = job->spec;
-    if (spec->eval_every > 0 && job->dataset->count[spec->eval_split] < 1)
-        return fail(ST_SPEC, "eval: data set '%s' has no %s samples", job->dataset->kind->name,
-                    spec->eval_split == SPLIT_TEST ? "test" : "training");
-    return ST_OK;
-}
-
 enum status job_make_plans(struct job *job)
 {
     const struct spec *spec = job->spec;
@@ -80,8 +71,10 @@ enum status job_make_plans(struct job *job)
     int op;
     TRY(fault_find(job->plan, &options.fault, options.memory != MEMORY_DYNAMIC, &op));
     TRY(check_wrong(job));
-    TRY(check_evaluation(job));
-    return spec->eval_every > 0 ? plan_evaluation(job) : ST_OK;
+    if (spec->eval_every <= 0) return ST_OK;
+    if (job->dataset->count[spec->eval_split] > 0) return plan_evaluation(job);
+    return fail(ST_SPEC, "eval: data set '%s' has no %s samples", job->dataset->kind->name,
+                spec->eval_split == SPLIT_TEST ? "test" : "training");
 }
 
 enum status job_create(struct spec *spec, struct job **job)

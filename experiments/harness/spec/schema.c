@@ -35,16 +35,11 @@ static void add(json_t *rows, const char *key, const char *expected, bool needed
     json_array_append_new(rows, row);
 }
 
-/* NULL: none, or outside the range, which means unset. */
-static const char *preset_of(const struct setting *f)
-{
-    const bool below = f->type == SETTING_INT && f->preset && strtoll(f->preset, NULL, 10) < (long long)f->min;
-    return f->preset && *f->preset && !below ? f->preset : NULL;
-}
-
 static void add_setting(struct schema *s, json_t *rows, const struct setting *f)
 {
-    add(rows, f->key, setting_expected(f, s->region), !f->preset, preset_of(f), f->doc);
+    const char *preset = f->preset && *f->preset ? f->preset : NULL;
+    if (preset && f->type == SETTING_INT && strtoll(preset, NULL, 10) < (long long)f->min) preset = NULL; /* unset */
+    add(rows, f->key, setting_expected(f, s->region), !f->preset, preset, f->doc);
 }
 
 static json_t *add_keys(struct schema *s, json_t *rows, const struct setting *keys)

@@ -152,13 +152,6 @@ static void resolve(struct loader *l, struct spec *spec, const struct yaml_tree 
 
 /* ---- loading ---- */
 
-static struct spec *create(struct region *region, const struct spec *start)
-{
-    struct spec *spec = region_array(region, 1, sizeof *spec);
-    *spec = *start;
-    return spec;
-}
-
 static enum status load(struct loader *l, struct source *source, const char *const *overrides, struct spec *spec)
 {
     struct yaml_reader *r = &l->reader.yaml;
@@ -189,10 +182,11 @@ enum status spec_load_as(const char *path, const char *shown, int count, const c
     *spec = NULL;
     enum status status = source_read(path, region, &source) == ST_OK ? ST_OK : fail(ST_SPEC, "%s", status_message());
     if (status == ST_OK) {
-        struct spec start = {.region = region, .path = region_text(region, "%s", path), .text = source->text};
+        struct spec *both = *spec = region_array(region, 2, sizeof *both);
+        both[0] = both[1] =
+            (struct spec){.region = region, .path = region_text(region, "%s", path), .text = source->text};
+        both[0].baseline = &both[1];
         if (shown) source->name = shown;
-        start.baseline = create(region, &start);
-        *spec = create(region, &start);
         status = load(&l, source, overrides, *spec);
     }
     if (status != ST_OK) region_destroy(region), *spec = NULL;

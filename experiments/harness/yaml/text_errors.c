@@ -95,13 +95,10 @@ static void print_place(FILE *out, const struct mark *mark)
 static void print_error(FILE *out, const struct error *e)
 {
     const struct mark *mark = &e->mark;
-    if (mark->source->argument)
-        fprintf(out, "argument '%s': ", mark->source->name);
-    else if (mark->line > 0)
-        fprintf(out, "%s:%d:%d: ", mark->source->name, mark->line, mark->column);
-    else
-        fprintf(out, "%s: ", mark->source->name);
-    fprintf(out, "error: %s%s%s\n", e->key ? e->key : "", e->key ? ": " : "", e->message);
+    const bool argument = mark->source->argument;
+    fprintf(out, "%s%s%s", argument ? "argument '" : "", mark->source->name, argument ? "'" : "");
+    if (!argument && mark->line > 0) fprintf(out, ":%d:%d", mark->line, mark->column);
+    fprintf(out, ": error: %s%s%s\n", e->key ? e->key : "", e->key ? ": " : "", e->message);
     print_place(out, mark);
 }
 
