@@ -144,7 +144,7 @@ $(BUILD)/%.o: %.c $(BUILD)/flags | $(BUILD)/build.h $(BUILD)/backends.def
 
 # What the program embeds.
 $(addprefix $(BUILD)/experiments/harness/,$(addsuffix .o,report/report_page report/report_figures report/complete bundle/describe)): \
-    $(addprefix experiments/harness/,report/report.css report/report.js report/report.gp report/complete.bash report/complete.zsh \
+    $(addprefix experiments/harness/,report/report.html report/report.css report/report.js report/report.gp report/complete.bash report/complete.zsh \
       bundle/readme.md.in)
 
 $(BUILD)/%.o: %.cu $(BUILD)/flags
