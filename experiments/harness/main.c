@@ -29,12 +29,6 @@
 #include "spec/spec.h"
 #include "yaml/yaml_write.h"
 
-static enum status run_list(struct arguments *a)
-{
-    const char *folder = a->operands ? a->operand[0] : arguments_experiments(a->region);
-    return list_folder(folder, a->given[OPTION_JSON], stdout);
-}
-
 /* choices: with the plans of other policies. */
 static enum status plan_one(const struct arguments *a, const struct job *job, bool choices)
 {
@@ -199,12 +193,6 @@ static enum status run_bench(struct arguments *a)
     return bench_costs(path, a->overrides, a->override, &passes, a->value[OPTION_OUT]);
 }
 
-static enum status run_doctor(struct arguments *a)
-{
-    a->code = doctor(a->given[OPTION_JSON], stdout);
-    return ST_OK;
-}
-
 static enum status run_help(struct arguments *a);
 
 enum { SWEEP_OPTIONS = BIT(FORCE) | BIT(JOBS) | BIT(SHARD) | BIT(POINT) | BIT(PRINT_COMMANDS) };
@@ -213,7 +201,7 @@ static const struct command commands[] = {
     {"list", "list [FOLDER] [--json]",
      "Lists the experiments, or the runs in a folder of results.\n"
      "FOLDER: experiments/ where none is given.",
-     BIT(JSON), 0, 1, false, run_list},
+     BIT(JSON), 0, 1, false, list_folder},
     {"plan",
      "plan SPEC | --graph FILE [key=value...] [--ops | --alone | --pareto | --max-batch | --min-memory | --explain] "
      "[--json | --csv] [--out FILE]",
@@ -269,7 +257,7 @@ static const struct command commands[] = {
      "Prints what this machine has, and what is missing to build and run.\n"
      "Each missing thing comes with the command that mends it. Exit code 77 where one is MISSING or DAMAGED; what is "
      "absent is needed by some experiments only.",
-     BIT(JSON), 0, 0, false, run_doctor},
+     BIT(JSON), 0, 0, false, doctor},
     {"help", "help [COMMAND | --man | --completion bash|zsh]",
      "Prints this text, or the usage and options of a command.\n"
      "So do --help and -h, alone or after a command.",

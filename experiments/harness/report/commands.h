@@ -9,12 +9,13 @@
 
 /* ---- list.c: the experiments in a folder, or the runs in a folder of results ---- */
 
-/* Of a folder with specs one line each: name, title, and the status of its newest result file, where there is one. Of
- * one without specs but with result files, itself or in its folders, one row each, by folder and time of creation; a
- * variant's verdict is that of its file beside its baseline's: of the files in the folder that train the same, one of
- * the same invocation before others, then one computed alike, then the newest. What cannot be read is a row with the
- * reason. ST_SPEC: the folder cannot be read, a spec in it is wrong (reported on stderr; the others are listed). */
-enum status list_folder(const char *folder, bool json, FILE *out);
+/* The command: of the folder that is its operand, else of the experiments. Of one with specs one line each: name,
+ * title, and the status of its newest result file, where there is one. Of one without specs but with result files,
+ * itself or in its folders, one row each, by folder and time of creation; a variant's verdict is that of its file
+ * beside its baseline's: of the files in the folder that train the same, one of the same invocation before others, then
+ * one computed alike, then the newest. What cannot be read is a row with the reason. ST_SPEC: the folder cannot be
+ * read, a spec in it is wrong (reported on stderr; the others are listed). */
+enum status list_folder(struct arguments *arguments);
 
 /* The rows of its runs as JSON has them, and in "match" what they were matched by; an array. */
 json_t *list_runs(const char *folder);
@@ -63,10 +64,10 @@ enum status report_make(struct arguments *arguments);
 
 /* ---- doctor.c: what this machine has for building and running, what is missing, and the command that mends it ---- */
 
-/* Prints one row a thing. Returns the exit code: ST_OK, or ST_MISSING where one is missing that building and testing
- * here or running the default backend needs, or where a data set's files are damaged. Backends other than the default
- * and data sets that are not here are listed, but not needed. json: one object. */
-int doctor(bool json, FILE *out);
+/* The command: prints one row a thing, or one object. The exit code is ST_OK, or ST_MISSING where one is missing that
+ * building and testing here or running the default backend needs, or where a data set's files are damaged. Backends
+ * other than the default and data sets that are not here are listed, but not needed. */
+enum status doctor(struct arguments *arguments);
 
 /* The internal sub-command that doctor() starts: opens a backend, and prints one line about it. A library that cannot
  * be loaded, or crashes, ends only this process. */

@@ -136,21 +136,22 @@ static json_t *system_figures(struct doctor *d)
     return all;
 }
 
-int doctor(bool json, FILE *out)
+enum status doctor(struct arguments *arguments)
 {
-    region_auto *region = region_create();
-    struct doctor d = {.region = region, .checks = json_array()};
+    const bool json = arguments->given[OPTION_JSON];
+    struct doctor d = {.region = arguments->region, .checks = json_array()};
     json_auto_t *system = system_figures(&d), *checks = d.checks;
     check_packages(&d);
     check_backends(&d);
     check_data(&d);
-    const int code = d.worst > STATE_ABSENT ? ST_MISSING : ST_OK;
+    arguments->code = d.worst > STATE_ABSENT ? ST_MISSING : ST_OK;
     if (json)
-        figures_write(json_pack("{s:b, s:O, s:O}", "fine", code == ST_OK, "system", system, "checks", checks), out);
+        figures_write(json_pack("{s:b, s:O, s:O}", "fine", !arguments->code, "system", system, "checks", checks),
+                      stdout);
     else
-        show_group("system", system, out);
+        show_group("system", system, stdout);
     EACH (json ? NULL : checks, i, row)
-        fprintf(out, "%-18s  %-7s  %s\n", figure_string(row, "what"), figure_string(row, "state"),
-                figure_string(row, "text"));
-    return code;
+        printf("%-18s  %-7s  %s\n", figure_string(row, "what"), figure_string(row, "state"),
+               figure_string(row, "text"));
+    return ST_OK;
 }

@@ -162,15 +162,17 @@ static enum status list_experiments(const char *folder, const char **name, bool 
     return wrong ? fail(ST_SPEC, "%d of %d specs in %s are wrong", wrong, specs, folder) : ST_OK;
 }
 
-enum status list_folder(const char *folder, bool json, FILE *out)
+enum status list_folder(struct arguments *arguments)
 {
-    region_auto *region = region_create();
+    struct region *region = arguments->region;
+    const bool json = arguments->given[OPTION_JSON];
+    const char *folder = arguments->operands ? arguments->operand[0] : arguments_experiments(region);
     const char **specs = arguments_entries(folder, arguments_is_spec, region);
     if (!specs) return fail(ST_SPEC, "%s: cannot be read: %s", folder, strerror(errno));
     json_auto_t *runs = *specs ? NULL : list_runs(folder);
-    if (!json_array_size(runs)) return list_experiments(folder, specs, json, out);
-    if (!json) print_text(runs, out);
+    if (!json_array_size(runs)) return list_experiments(folder, specs, json, stdout);
+    if (!json) print_text(runs, stdout);
     EACH (json ? runs : NULL, i, run) json_object_del(run, "match");
-    if (json) figures_write(json_incref(runs), out);
+    if (json) figures_write(json_incref(runs), stdout);
     return ST_OK;
 }
