@@ -310,16 +310,15 @@ enum status largest_batch_find(const struct job *job, uint64_t memory, double sl
         .grid = {.region = region, .memory = memory, .progress = stderr, .slowdown = slowdown},
         .unit = job->spec->slices > 1 ? job->spec->slices : 1,
     };
-    int policies = 0;
     s.most = most_batch(job) / s.unit;
     if (!job->spec->batch) return fail(ST_SPEC, "plan: --max-batch needs the key batch of the graph file");
-    while (policy_table[policies]) policies++;
-    s.rows = policies + 1;
-    NEW(region, s.row, (size_t)s.rows);
-    s.row[0] = (struct batch_row){.policy = job->spec->policy, .own = true};
-    s.rows = 1;
-    for (int i = 0; i < policies; i++)
-        if (s.unit > 1 || !policy_table[i]->needs_slices) s.row[s.rows++].policy = policy_table[i];
+    region_grow(region, &s.row, s.rows, sizeof *s.row);
+    s.row[s.rows++] = (struct batch_row){.policy = job->spec->policy, .own = true};
+    for (const struct policy *const *p = policy_table; *p; p++) {
+        if (s.unit == 1 && (*p)->needs_slices) continue;
+        region_grow(region, &s.row, s.rows, sizeof *s.row);
+        s.row[s.rows++] = (struct batch_row){.policy = *p};
+    }
     TRY(find_rows(&s));
     for (int i = 0; i < s.rows; i++) {
         int64_t *const batches[] = {&s.row[i].fits, &s.row[i].fails, &s.row[i].odd};

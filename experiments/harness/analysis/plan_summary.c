@@ -170,15 +170,6 @@ static json_t *stage_figures(const struct plan_summary *s, struct node_range ran
         KEY("action", action_text(&stage, s->region)));
 }
 
-static void add_stages(struct plan_summary *s)
-{
-    const struct node_ranges stages = stages_find(s->job->plan->network->graph, s->region);
-    const struct node_forwards *forwards = count_forwards(s->job->plan, s->region);
-    json_t *rows = json_array();
-    for (int i = 0; i < stages.count; i++) ADD(rows, stage_figures(s, stages.range[i], forwards));
-    PUT_ALL(s->figures, KEY("stages", stages.count), KEY("table", rows));
-}
-
 /* ---- the whole ---- */
 
 bool plan_summary_fits(const struct plan_summary *summary)
@@ -302,7 +293,9 @@ static enum status gather(struct plan_summary *s, bool choices)
 {
     const struct job *job = s->job;
     const struct plan *plan = job->plan;
-    json_t *all = s->figures, *placing = json_null();
+    const struct node_ranges stages = stages_find(plan->network->graph, s->region);
+    const struct node_forwards *forwards = count_forwards(plan, s->region);
+    json_t *all = s->figures, *placing = json_null(), *rows = json_array();
     const bool budget = job->budget_bounds.budget > 0;
     if (job->notes.tries)
         placing = FIGURES(KEY("tries", job->notes.tries),
@@ -323,7 +316,8 @@ static enum status gather(struct plan_summary *s, bool choices)
         KEY("budget_bounds", budget ? bound_figures(&job->budget_bounds, plan) : json_null()), KEY("placing", placing),
         KEY("policy_found", *job->notes.found ? job->notes.found : NULL), KEY("machine_bytes", s->machine.bytes),
         KEY("machine_limit", s->machine.limit), KEY("fits", json_boolean(plan_summary_fits(s))));
-    add_stages(s);
+    for (int i = 0; i < stages.count; i++) ADD(rows, stage_figures(s, stages.range[i], forwards));
+    PUT_ALL(all, KEY("stages", stages.count), KEY("table", rows));
     TRY(add_choices(s, choices));
     PUT(all, "store_all_live_peak_bytes", s->store_all_live);
     add_reasons(s);

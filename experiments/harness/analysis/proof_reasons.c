@@ -90,12 +90,12 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static bool has_step(const struct result *r, uint32_t step)
+/* Whether both files have the step. */
+static bool compared(const struct pair *p, uint32_t step)
 {
-    return bsearch(&step, r->step, r->steps, sizeof *r->step, by_number);
+    return bsearch(&step, p->a->step, p->a->steps, sizeof step, by_number) &&
+           bsearch(&step, p->b->step, p->b->steps, sizeof step, by_number);
 }
-
-static bool compared(const struct pair *p, uint32_t step) { return has_step(p->a, step) && has_step(p->b, step); }
 
 static void find_loss(struct pair *p, char *text)
 {
@@ -264,13 +264,6 @@ static void add_unlike(const struct pair *p, const char *name, const char *a, co
         json_pack("{s:s, s:s#, s:s#}", "name", name, "a", a, text_shown(a, MOST), "b", b, text_shown(b, MOST)));
 }
 
-/* Keys that change no number of training, or that are reported elsewhere. */
-static bool is_left_out(const char *key)
-{
-    static const char *const keys[] = {"costs", "plan", "policy", "record", "baseline", NULL};
-    return !spec_changes(key) || yaml_read_among(key, keys);
-}
-
 static const char *printed(const struct pair *p, int side, const char *key)
 {
     const struct yaml_tree *value = yaml_tree_get(p->spec[side], key);
@@ -278,25 +271,19 @@ static const char *printed(const struct pair *p, int side, const char *key)
     return text ? text : "";
 }
 
-/* Keys of this side's spec whose values differ in the other's; the second side adds only keys that the first lacks. */
+/* Keys of this side's spec whose values differ in the other's; the second side adds only keys that the first lacks.
+ * Left out are those that change no number of training, or that are reported elsewhere. */
 static void find_keys(struct pair *p, int side)
 {
+    static const char *const elsewhere[] = {"costs", "plan", "policy", "record", "baseline", NULL};
     const struct yaml_tree *spec = p->spec[side];
     for (int i = 0; spec && spec->kind == YAML_MAP && p->spec[1 - side] && i < spec->count; i++) {
         const char *key = spec->key[i]->text;
-        if (is_left_out(key) || (side && yaml_tree_get(p->spec[0], key))) continue;
+        if (!spec_changes(key) || yaml_read_among(key, elsewhere)) continue;
+        if (side && yaml_tree_get(p->spec[0], key)) continue;
         const char *a = printed(p, 0, key), *b = printed(p, 1, key);
         if (strcmp(a, b) != 0) add_unlike(p, key, a, b);
     }
-}
-
-static void find_unlike(struct pair *p)
-{
-    struct environment_difference found[ENVIRONMENT_ROWS];
-    const int count = environment_differences(p->a, p->b, p->a->region, found);
-    PUT(p->c->figures, "unlike", json_array());
-    for (int i = 0; i < count; i++) add_unlike(p, found[i].name, found[i].a, found[i].b);
-    for (int s = 0; s < 2; s++) find_keys(p, s);
 }
 
 /* ---- all of them ---- */
@@ -350,7 +337,11 @@ enum status comparison_judge(struct pair *pair)
 {
     for (int s = 0; s < 2; s++) TRY(read_spec(pair, s));
     find_remarks(pair);
-    find_unlike(pair);
+    struct environment_difference found[ENVIRONMENT_ROWS];
+    const int count = environment_differences(pair->a, pair->b, pair->a->region, found);
+    PUT(pair->c->figures, "unlike", json_array());
+    for (int i = 0; i < count; i++) add_unlike(pair, found[i].name, found[i].a, found[i].b);
+    for (int s = 0; s < 2; s++) find_keys(pair, s);
     return ST_OK;
 }
 

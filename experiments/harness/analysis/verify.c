@@ -283,19 +283,15 @@ static enum status judge_steps(struct verification *v, struct resolved_spec *aga
 
 /* ---- all of it ---- */
 
-/* A spec that is refused leaves none, which judge_bounds() finds. */
-static enum status load_spec(struct verification *v, struct resolved_spec *again)
-{
-    const enum status status = resolved_spec_load(v->result, v->path, again, &v->spec);
-    if (status == ST_SPEC) report_error(status);
-    return status == ST_SPEC ? ST_OK : status;
-}
-
 /* print: where each finding is printed at once, as the second run takes long; NULL: nowhere. */
 static enum status judge(struct verification *v, struct resolved_spec *again, FILE *print)
 {
     TRY(judge_plan(v));
-    if (!v->wrong) TRY(load_spec(v, again));
+    const enum status loaded = v->wrong ? ST_OK : resolved_spec_load(v->result, v->path, again, &v->spec);
+    if (loaded == ST_SPEC)
+        report_error(loaded); /* a spec that is refused leaves none, which judge_bounds() finds */
+    else
+        TRY(loaded);
     if (!v->wrong) TRY(judge_bounds(v));
     if (print) verify_print_plan(v, print);
     if (!v->wrong) TRY(verify_record(v));

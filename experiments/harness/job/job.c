@@ -123,11 +123,10 @@ static enum status prepare(struct job *job)
 
 enum status job_prepare(struct spec *spec, struct job **job)
 {
-    struct job *j = allocate(1, sizeof *j);
-    j->spec = spec;
-    const enum status status = prepare(j);
-    *job = status == ST_OK ? j : NULL;
-    if (status != ST_OK) job_destroy(j);
+    *job = allocate(1, sizeof **job);
+    (*job)->spec = spec;
+    const enum status status = prepare(*job);
+    if (status != ST_OK) job_destroy(*job), *job = NULL;
     return status;
 }
 

@@ -55,14 +55,6 @@ static bool completed(const json_t *run, const char *side)
     return result_row_is_whole(run) && !strcmp(figure_string(run, "side"), side);
 }
 
-static void judge(const json_t *rows, json_t *run)
-{
-    const json_t *baseline = completed(run, "variant") ? result_row_baseline(rows, run) : NULL;
-    if (!baseline) return;
-    PUT_ALL(run, KEY("baseline", figure_string(baseline, "file")),
-            KEY("verdict", result_row_verdict(figure_string(baseline, "file"), figure_string(run, "file"))));
-}
-
 json_t *list_runs(const char *folder)
 {
     region_auto *region = region_create();
@@ -74,7 +66,12 @@ json_t *list_runs(const char *folder)
     NEW(region, sorted, json_array_size(found));
     EACH (found, i, one) sorted[i] = one;
     qsort(sorted, json_array_size(found), sizeof *sorted, by_creation);
-    EACH (found, k, run) judge(found, run);
+    EACH (found, k, run) {
+        const json_t *baseline = completed(run, "variant") ? result_row_baseline(found, run) : NULL;
+        const char *file = figure_string(baseline, "file");
+        if (baseline)
+            PUT_ALL(run, KEY("baseline", file), KEY("verdict", result_row_verdict(file, figure_string(run, "file"))));
+    }
     for (size_t i = 0; i < json_array_size(found); i++) json_array_append(rows, sorted[i]);
     return rows;
 }

@@ -16,14 +16,6 @@
 
 /* ---- the plans of every policy ---- */
 
-static json_t *trial_rows(const struct policy_grid *grid)
-{
-    json_t *rows = json_array();
-    for (const struct trial *t = grid->trial; t < grid->trial + grid->trials; t++)
-        ADD(rows, PUT_ALL(trial_figures(t), KEY("gap_percent", t->gap), KEY("pareto", json_boolean(t->best))));
-    return rows;
-}
-
 /* Where a chart may end, above nearly all plans: a few take several times as long as the others. */
 static double slowdown_shown(const struct policy_grid *grid)
 {
@@ -65,8 +57,10 @@ static enum status find_choices(struct result *r, struct job *job, json_t *choic
     const enum status status = policy_grid_all(&grid);
     terminal_note(stderr, "");
     TRY(status);
-    PUT_ALL(choices, KEY("plans", trial_rows(&grid)), KEY("bound", bound_rows(&grid)),
-            KEY("slowdown_shown", slowdown_shown(&grid)));
+    json_t *rows = json_array();
+    for (const struct trial *t = grid.trial; t < grid.trial + grid.trials; t++)
+        ADD(rows, PUT_ALL(trial_figures(t), KEY("gap_percent", t->gap), KEY("pareto", json_boolean(t->best))));
+    PUT_ALL(choices, KEY("plans", rows), KEY("bound", bound_rows(&grid)), KEY("slowdown_shown", slowdown_shown(&grid)));
     return ST_OK;
 }
 

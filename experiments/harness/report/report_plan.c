@@ -62,15 +62,6 @@ static enum status add_live(const struct plan_data *a, const char *path, struct 
     return ST_OK;
 }
 
-static void add_ops(const struct plan_data *a, json_t *ops)
-{
-    for (int i = 0; i < a->ops; i++) {
-        char text[128];
-        push(ops, "text", json_string(op_text(&a->op[i], a->node[a->op[i].node].name, text)));
-        push(ops, "phase", json_integer(phase_of(&a->op[i])));
-    }
-}
-
 static json_t *buffer_columns(const struct plan_data *a)
 {
     json_t *buffers = json_object();
@@ -151,14 +142,6 @@ static const char *why(const struct node_use *use, struct region *region)
     return *text ? text : "no backward and no recomputation reads it";
 }
 
-static json_t *node_figures(const struct plan_data_node *n, const struct node_use *use, struct region *region)
-{
-    return FIGURES(
-        KEY("node", n->name), KEY("layer", n->layer), KEY("shape", n->shape), KEY("output_bytes", n->output_bytes),
-        KEY("kept_bytes", use->kept), KEY("recomputations", use->recomputations),
-        KEY("recompute_flops", (double)use->recomputations * n->forward_flops), KEY("why", why(use, region)));
-}
-
 static json_t *node_rows(const struct plan_data *a, struct region *region)
 {
     json_t *rows = json_array();
@@ -167,7 +150,14 @@ static json_t *node_rows(const struct plan_data *a, struct region *region)
     for (int i = 0; i < a->nodes; i++) use[i] = (struct node_use){.backwards = {"", -1}, .recomputed = {"", -1}};
     add_kept(use, a, region);
     for (int i = 0; i < a->ops; i++) add_reads(use, &a->op[i], a, region);
-    for (int i = 0; i < a->nodes; i++) ADD(rows, node_figures(&a->node[i], &use[i], region));
+    for (int i = 0; i < a->nodes; i++) {
+        const struct plan_data_node *n = &a->node[i];
+        ADD(rows, FIGURES(KEY("node", n->name), KEY("layer", n->layer), KEY("shape", n->shape),
+                          KEY("output_bytes", n->output_bytes), KEY("kept_bytes", use[i].kept),
+                          KEY("recomputations", use[i].recomputations),
+                          KEY("recompute_flops", (double)use[i].recomputations * n->forward_flops),
+                          KEY("why", why(&use[i], region))));
+    }
     return rows;
 }
 
@@ -177,7 +167,11 @@ static enum status add_plan(struct result *r, const struct plan_data *a, json_t 
     for (int c = 0; c < categories_of(a); c++) ADD(categories, category_names[c]);
     PUT_ALL(plan, KEY("hash", a->hash), KEY("schedule", a->schedule), KEY("categories", categories),
             KEY("static_bytes", figures_named(static_names, a->memory, STATICS)), KEY("ops", ops));
-    add_ops(a, ops);
+    for (int i = 0; i < a->ops; i++) {
+        char text[128];
+        push(ops, "text", json_string(op_text(&a->op[i], a->node[a->op[i].node].name, text)));
+        push(ops, "phase", json_integer(phase_of(&a->op[i])));
+    }
     TRY(add_live(a, r->h5.path, r->region, ops));
     PUT_ALL(plan, KEY("buffers", buffer_columns(a)), KEY("nodes", node_rows(a, r->region)));
     return ST_OK;

@@ -113,14 +113,6 @@ static json_t *claim_figures(const struct plan_data *a)
     return all;
 }
 
-static json_t *moved_figures(const struct verification *v)
-{
-    char name[128];
-    if (v->moved < 0) return json_null();
-    return json_pack("{s:i, s:s, s:o, s:o}", "buffer", v->moved, "name", buffer_name(v, name), "offset",
-                     FIGURE(v->data.buffer[v->moved].offset), "expected", FIGURE(v->placed));
-}
-
 static json_t *record_figures(const struct verification *v)
 {
     json_t *not_checked = json_array();
@@ -146,9 +138,13 @@ static json_t *step_figures(const struct verification *v)
 
 json_t *verify_figures(const struct verification *v, int code)
 {
-    json_t *plan =
-        json_pack("{s:b, s:o*, s:o, s:i, s:i, s:o}", "right", !v->wrong, "wrong", FIGURE(v->wrong), "moved",
-                  moved_figures(v), "ops", v->data.ops, "buffers", v->data.buffers, "claims", claim_figures(&v->data));
+    char name[128];
+    json_t *moved = json_null();
+    if (v->moved >= 0)
+        moved = json_pack("{s:i, s:s, s:o, s:o}", "buffer", v->moved, "name", buffer_name(v, name), "offset",
+                          FIGURE(v->data.buffer[v->moved].offset), "expected", FIGURE(v->placed));
+    json_t *plan = json_pack("{s:b, s:o*, s:o, s:i, s:i, s:o}", "right", !v->wrong, "wrong", FIGURE(v->wrong), "moved",
+                             moved, "ops", v->data.ops, "buffers", v->data.buffers, "claims", claim_figures(&v->data));
     json_t *bounds = json_pack("{s:b, s:o*, s:o*}", "judged", !v->wrong && !v->bounds_unjudged, "wrong",
                                FIGURE(v->wrong_bound), "why_not", FIGURE(v->bounds_unjudged));
     return json_pack("{s:o*, s:s, s:b, s:o, s:o, s:o, s:o}", "file", FIGURE(v->path), "status", v->result->now, "right",

@@ -72,22 +72,18 @@ void table_commit(struct h5 *h5, const char *group)
 
 static size_t column_bytes(const struct field *c) { return h5_number_bytes(c->number) * (size_t)c->width; }
 
-static void write_scale(struct h5 *h5, const char *group, const char *scale, size_t count)
-{
-    freed_auto uint32_t *numbers = allocate(count, sizeof *numbers);
-    char path[256];
-    for (size_t i = 0; i < count; i++) numbers[i] = (uint32_t)i;
-    h5_group(h5, group);
-    h5_array(h5, join(path, group, scale), NUMBER_U32, 1, &(hsize_t){count}, numbers);
-    h5_scale(h5, path, scale);
-}
-
 void table_write(struct h5 *h5, const char *group, const char *scale, const struct field *columns, size_t count,
                  const void *rows, size_t stride)
 {
     freed_auto char *gathered = allocate(count, WIDEST);
+    freed_auto uint32_t *numbers = allocate(count, sizeof *numbers);
     char path[256], scale_path[256];
-    if (!h5_exists(h5, join(scale_path, group, scale))) write_scale(h5, group, scale, count);
+    for (size_t i = 0; i < count; i++) numbers[i] = (uint32_t)i;
+    if (!h5_exists(h5, join(scale_path, group, scale))) {
+        h5_group(h5, group);
+        h5_array(h5, scale_path, NUMBER_U32, 1, &(hsize_t){count}, numbers);
+        h5_scale(h5, scale_path, scale);
+    }
     for (const struct field *c = columns; c->name; c++) {
         const size_t bytes = column_bytes(c);
         const hsize_t extent[2] = {count, (hsize_t)c->width};
@@ -135,20 +131,16 @@ void table_read_attributes(struct h5 *h5, const char *object, const struct field
         if (added || !c->added) h5_read_value(h5, object, c->name, c->number, false, (char *)row + c->offset, region);
 }
 
-static bool same(const struct field *c, const char *a, const char *b)
-{
-    if (c->number == NUMBER_TEXT)
-        return strcmp(*(const char *const *)(const void *)a, *(const char *const *)(const void *)b) == 0;
-    return memcmp(a, b, column_bytes(c)) == 0;
-}
-
 const struct field *table_difference(const struct field *columns, size_t count, const void *a, const void *b,
                                      size_t stride, size_t *row)
 {
     for (*row = 0; *row < count; ++*row)
         for (const struct field *c = columns; c->name; c++) {
-            const size_t at = *row * stride + c->offset;
-            if (!same(c, (const char *)a + at, (const char *)b + at)) return c;
+            const void *x = (const char *)a + *row * stride + c->offset,
+                       *y = (const char *)b + *row * stride + c->offset;
+            const bool text = c->number == NUMBER_TEXT;
+            if (text ? strcmp(*(const char *const *)x, *(const char *const *)y) : memcmp(x, y, column_bytes(c)))
+                return c;
         }
     return NULL;
 }

@@ -75,15 +75,9 @@ static enum status spawn(const struct child *child, int report, pid_t *pid)
     snprintf(steps, sizeof steps, "%lld", (long long)child->steps);
     snprintf(parent, sizeof parent, "%ld", (long)getpid());
     if (child->resolved) digest_print(digest_bytes(child->resolved, strlen(child->resolved)), planned);
-    const char *const own[] = {"rematch",
-                               child_command,
-                               roles[child->baseline],
-                               child->quiet ? "quiet" : "verbose",
-                               states[child->temporary ? 2 : child->resume],
-                               steps,
-                               planned,
-                               parent,
-                               child->spec};
+    const char *loud = child->quiet ? "quiet" : "verbose", *state = states[child->temporary ? 2 : child->resume];
+    const char *const own[] = {"rematch", child_command, roles[child->baseline], loud, state, steps, planned,
+                               parent,    child->spec};
     enum { OWN = sizeof own / sizeof *own };
     freed_auto const char **arguments = allocate((size_t)child->overrides + OWN + 1, sizeof *arguments);
     memcpy(arguments, own, sizeof own);

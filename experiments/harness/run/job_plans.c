@@ -87,12 +87,11 @@ enum status job_create(struct spec *spec, struct job **job)
 
 enum status job_create_abstract(struct spec *spec, struct network *network, struct job **job)
 {
-    struct job *j = allocate(1, sizeof *j);
-    *j = (struct job){.spec = spec, .graph = network->graph, .network = network, .fault_node = -1};
+    *job = allocate(1, sizeof **job);
+    **job = (struct job){.spec = spec, .graph = network->graph, .network = network, .fault_node = -1};
     const uint64_t start = clock_now_ns();
-    const enum status status = plan_training(j);
-    j->planning_ns = clock_now_ns() - start;
-    *job = status == ST_OK ? j : NULL;
-    if (status != ST_OK) job_destroy(j);
+    const enum status status = plan_training(*job);
+    (*job)->planning_ns = clock_now_ns() - start;
+    if (status != ST_OK) job_destroy(*job), *job = NULL;
     return status;
 }

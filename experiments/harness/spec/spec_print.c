@@ -60,21 +60,17 @@ static void print_expectations(struct printer *p)
     }
 }
 
-/* The sweep without parameters of the model, which is written out with the values that they have here. */
-static const struct yaml_tree *sweep_left(struct printer *p)
-{
-    static const char parameters[] = "model.parameters";
-    struct yaml_tree *left = yaml_tree_copy(p->root, p->region);
-    sweep_remove(left, parameters, strlen(parameters), NULL, p->region);
-    return yaml_tree_get(left, "sweep");
-}
-
 static void print_key(struct printer *p, const char *key)
 {
+    static const char parameters[] = "model.parameters";
     const struct setting *setting = setting_find(spec_keys, key);
     const struct section *section = spec_section(key);
     const struct yaml_tree *tree = yaml_tree_get(p->root, key);
-    if (tree && !strcmp(key, "sweep")) tree = sweep_left(p);
+    if (tree && !strcmp(key, "sweep")) { /* without the model's parameters, whose values are written out */
+        struct yaml_tree *left = yaml_tree_copy(p->root, p->region);
+        sweep_remove(left, parameters, strlen(parameters), NULL, p->region);
+        tree = yaml_tree_get(left, "sweep");
+    }
     if (!strcmp(key, "rematch"))
         fprintf(p->out, "rematch: %d\n", SPEC_VERSION);
     else if (!strcmp(key, "model"))

@@ -270,14 +270,6 @@ static void sum_outputs(const struct trace *s, int node, struct abstract_node *n
     }
 }
 
-static const char *name_node(const struct trace *s, int node)
-{
-    for (int i = 0; i <= s->loss; i++)
-        if (i != node && is_node(s, i) && !strcmp(s->op[i].name, s->op[node].name))
-            return region_text(s->build->yaml.region, "%s.%d", s->op[node].name, node);
-    return s->op[node].name;
-}
-
 /* Inputs that in_place can mean come first. */
 static int *order_inputs(const struct trace *s, const struct operation *own)
 {
@@ -302,7 +294,10 @@ static void add_node(struct trace *s, int node, int64_t scratch)
     }
     n.passes_gradient &= grown && !written;
     n.forward_only = !own->back;
-    n.stage.name = name_node(s, node);
+    n.stage.name = own->name;
+    for (int i = 0; i <= s->loss; i++)
+        if (i != node && is_node(s, i) && !strcmp(s->op[i].name, own->name))
+            n.stage.name = region_text(s->build->yaml.region, "%s.%d", own->name, node);
     n.stage.forward = own->time;
     n.stage.backward = own->back_time;
     n.stage.output = own->bytes;
