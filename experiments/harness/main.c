@@ -176,11 +176,6 @@ static enum status run_bundle(struct arguments *a)
     return bundle_write(a->operands, a->operand, a->value[OPTION_OUT], stdout);
 }
 
-static enum status run_schema(struct arguments *a)
-{
-    return schema_print(a->operands ? a->operand[0] : NULL, a->given[OPTION_JSON], stdout);
-}
-
 static enum status run_bench(struct arguments *a)
 {
     /* each pass at least so often, and again and again for as long where all of them take less */
@@ -225,7 +220,7 @@ static const struct command commands[] = {
     {"schema", "schema [NAME] [--json]",
      "Prints every key of specs and models: values, default, meaning.\n"
      "NAME: of one section, policy, layer or key.",
-     BIT(JSON), 0, 1, false, run_schema},
+     BIT(JSON), 0, 1, false, schema_print},
     {"compare", "compare A B [--json]",
      "Compares two result files bit by bit.\n"
      "Exit code 1 where they differ, 4 where their equality proves nothing or not everything.",

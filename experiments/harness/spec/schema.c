@@ -213,10 +213,10 @@ void schema_keys(FILE *out)
     }
 }
 
-enum status schema_print(const char *name, bool json, FILE *out)
+enum status schema_print(struct arguments *arguments)
 {
-    region_auto *region = region_create();
-    struct schema s = all_keys(region);
+    const char *name = arguments->operands ? arguments->operand[0] : NULL;
+    struct schema s = all_keys(arguments->region);
     json_auto_t *all = s.all;
     add_layers(&s);
     const char *dot = name ? strrchr(name, '.') : NULL;
@@ -225,9 +225,9 @@ enum status schema_print(const char *name, bool json, FILE *out)
     if (name) narrow(all, name);
     if (!json_object_size(all))
         return fail(ST_SPEC, "schema: nothing is called '%s'; rematch schema shows all%s", name, suggestion);
-    if (json)
-        json_dumpf(all, out, JSON_INDENT(2)), fputc('\n', out);
+    if (arguments->given[OPTION_JSON])
+        json_dumpf(all, stdout, JSON_INDENT(2)), putchar('\n');
     else
-        print_text(all, out);
+        print_text(all, stdout);
     return ST_OK;
 }
