@@ -271,7 +271,7 @@ static bool find_near(struct optimum *optimum, const struct budget *budget, cons
 {
     if (budget->kind == BUDGET_LEAST) return false;
     const size_t limit = budget_room(optimum->target, budget, options);
-    if (optimum_lacks(optimum, limit))
+    if (optimum_none_within(optimum, limit))
         budget_extend(optimum, INFINITY, options); /* so that a refusal needs no other front */
     else
         optimum_between(optimum, limit - limit / NEAR_SHARE, limit);

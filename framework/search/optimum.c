@@ -293,7 +293,7 @@ void optimum_sketch(struct optimum *o, size_t most)
     optimum_publish(o);
 }
 
-bool optimum_lacks(struct optimum *o, size_t most)
+bool optimum_none_within(struct optimum *o, size_t most)
 {
     if (o->alternatives <= o->few || o->alternatives > o->many) return false;
     begin(o, 0, most);

@@ -40,7 +40,7 @@ void optimum_between(struct optimum *optimum, size_t low, size_t most);
 void optimum_sketch(struct optimum *optimum, size_t most);
 
 /* Whether a sketch, where it takes less time than the exact front, shows that no schedule takes at most most bytes. */
-bool optimum_lacks(struct optimum *optimum, size_t most);
+bool optimum_none_within(struct optimum *optimum, size_t most);
 
 /* What was left out, as text in region; NULL: nothing, the front is exact. */
 const char *optimum_approximation(const struct optimum *optimum, struct region *region);
