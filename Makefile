@@ -5,7 +5,7 @@
 # make exp-NAME      runs experiments/NAME.yaml [ARGS="steps=1 batch=8"], then again with synthetic samples if its own
 #                    are equal; or prints the plans of experiments/plans/NAME.py; make exp-list lists the names
 # make publish-NAME  writes a table to results/published/ and EXPERIMENTS.md: of a program of plans/, which it runs, or,
-#                    by its recipe in plans/run_tables.py, of the runs in results/; it names those that are missing
+#                    by its recipe in plans/run_tables.py, of the runs in results/; it names the first that is missing
 # make experiments-md
 #                    renews the tables of EXPERIMENTS.md from results/published/
 # make bench         measures against PyTorch and TensorFlow [ARGS=...]
@@ -195,7 +195,7 @@ $(EXPERIMENTS): exp-%: experiments/%.yaml all $(BUILD)/has-exp-%
 	$(BUILD)/rematch run $< $(ARGS)
 	$(if $(synthetic),@echo "all samples of $* are equal: a second proof with synthetic samples in two steps")
 	$(if $(synthetic),$(BUILD)/rematch run $< $(filter-out steps=% epochs=% sweep=%,$(ARGS)) '$(synthetic)' name=$*-synthetic sweep= steps=2)
-# A study begins with its name; the other files of plans/ are parts of studies.
+# A study begins with its name; the other files of plans/ are read by studies, or make tables of runs.
 PLANS := $(patsubst experiments/plans/%.py,exp-%,$(shell grep -lE '^"""[a-z0-9-]+: ' experiments/plans/*.py))
 $(PLANS): exp-%: experiments/plans/%.py all $(BUILD)/has-exp-plans
 	@[ -z '$(ARGS)' ] || { echo "exp-$*: $< takes no ARGS" >&2; exit 2; }

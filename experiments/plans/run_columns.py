@@ -23,7 +23,7 @@ def percent(part, whole):
 
 
 def slowdown(run):
-    return f"{run['slowdown']:.3f}".removesuffix(".000")
+    return "1" if run["slowdown"] == 1 else f"{run['slowdown']:.3f}"
 
 
 def best_case(run, stored):

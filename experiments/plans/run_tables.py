@@ -19,7 +19,7 @@ def batchnorm_once():
     sweep = points("batchnorm-once", differs=True)
     stored = sweep[0]["stored"]
     rows = [["store_all", live(stored), 1, f"test loss {last_loss(stored)}", "", ""]]
-    for once, every in zip(sweep[::2], sweep[1::2]):
+    for once, every in zip(*([run for run in sweep if run["point"]["commit"] == commit] for commit in ("once", "every"))):
         rows.append([label(once["point"]["policy"]), live(once), slowdown(once), equal(once), first_difference(every),
                      last_loss(every)])
     return (["", "live peak", "planned slowdown", "`commit: once`", "`commit: every`: first difference, at step 0",
@@ -29,7 +29,8 @@ def batchnorm_once():
 def rng_replay():
     sweep = points("rng-replay", differs=True)
     rows = [["store_all", live(sweep[0]["stored"]), "", 1, "", ""]]
-    for counter, stash, mask, unsafe in zip(*(sweep[i::4] for i in range(4))):
+    for counter, stash, mask, unsafe in zip(*([run for run in sweep if run["point"]["rng"] == mode]
+                                             for mode in ("counter", "stash", "mask", "unsafe"))):
         rows.append([label(counter["point"]["policy"]), alike(live, counter, stash), live(mask), slowdown(counter),
                      equal(counter, stash, mask), first_difference(unsafe)])
     return (["", "live peak: counter, stash", "mask", "planned slowdown", "counter, stash, mask",
@@ -89,7 +90,7 @@ def cnn_pareto():
                             ("every block", "every group"), ("norms alone", "selective: norm"), ("chen", "chen"),
                             ("store_all", "store_all")):
         runs = [next((sweep[policy] for policy in policies if policy in sweep), None) for sweep in sweeps.values()]
-        rows.append([name, *(f"{of_stored(run)} (x{run['slowdown']:.3f})" if run else "" for run in runs)])
+        rows.append([name, *(f"{of_stored(run)} (x{slowdown(run)})" if run else "" for run in runs)])
     heads = [f"{name}, batch {sweep['chen']['batch']}" for name, sweep in sweeps.items()]
     return ["live peak, of the baseline (planned slowdown)", *heads], rows
 
@@ -129,7 +130,7 @@ def nin_segments():
         runs = [point("nin-segments", policy__segments=segments, drop_dead=drop_dead) for drop_dead in ("false", "true")]
         rows.append([segments, *(alike(cell, *runs) for cell in (live, of_stored, PEAK[1])),
                      *(", ".join(map(cell, runs)) for cell in (slowdown, lambda run: best_case(run, None))), thread])
-    return (["segments", "live peak", "of store_all", "peak", "planned slowdown: reentrant, other",
+    return (["segments", *(f"{head}: reentrant, other" for head in ("live peak", "of store_all", "peak", "planned slowdown")),
              "best-case step: reentrant, other", "thread, 2 epochs: reentrant, other"], rows)
 
 

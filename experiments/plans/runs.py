@@ -8,6 +8,7 @@ import functools
 import glob
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -21,12 +22,20 @@ commands = {}  # that make its runs again, in their order
 
 class Run(dict):
     def __missing__(self, key):
-        sys.exit(f"{self['path']} has no {key}; {self['command']} writes one that has it")
+        sys.exit(f"{self.get('path')} has no {key}; the commands above its table in EXPERIMENTS.md write one that has it")
+
+    def __or__(self, other):
+        return Run({**self, **other})
 
 
 # ---- Runs of results/.
+DATA = "REMATCH_DATA=/path/to/data "
+
+
 def make(experiment, isa=""):
-    return f"{'DNNL_MAX_CPU_ISA=AVX2 ' if isa == 'avx2' else ''}make exp-{experiment}"
+    with open(os.path.join(ROOT, f"experiments/{experiment}.yaml"), encoding="utf-8") as spec:
+        made = re.search(r"^data: \{name: (ones|synthetic)", spec.read(), re.MULTILINE)
+    return f"{'' if made else DATA}{'DNNL_MAX_CPU_ISA=AVX2 ' if isa == 'avx2' else ''}make exp-{experiment}"
 
 
 @functools.cache
@@ -52,9 +61,8 @@ def two_sides(experiment, baseline, variant, swept=(), isa=""):
     if "costs.file" in keys:
         others = (keys[key] for key in keys if not key.startswith("costs."))
         commands[shlex.join(["build/rematch", "bench", "--costs", experiment, *others, "--out", run["costs_file"]])] = None
-    environment = "REMATCH_DATA=/path/to/data " if run["data"] else ""
     arguments = shlex.join(keys.values()).replace('"', '\\"')
-    commands[environment + command + (f' ARGS="{arguments}"' if keys else "")] = None
+    commands[command + (f' ARGS="{arguments}"' if keys else "")] = None
     return Run(run, stored=stored, given=[*keys.values()])
 
 

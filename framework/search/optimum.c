@@ -297,6 +297,7 @@ bool optimum_none_within(struct optimum *o, size_t most)
 {
     if (o->alternatives <= o->few || o->alternatives > o->many) return false;
     begin(o, 0, most);
+    o->exact = false;
     o->solution = solve_few(o);
     optimum_publish(o);
     if (!o->front.count) optimum_sketch(o, most);

@@ -35,11 +35,12 @@ void optimum_within(struct optimum *optimum, size_t most);
 /* The same from low bytes on: the fewer bytes between them, the faster. */
 void optimum_between(struct optimum *optimum, size_t low, size_t most);
 
-/* An upper bound of that front by a few of its points, in little time; unless the problem is too large for an exact
+/* An upper bound of that front, of few points, in little time; unless the problem is too large for an exact
  * one, its least memory is exact, and no point means that there is none. A front of a small problem is exact. */
 void optimum_sketch(struct optimum *optimum, size_t most);
 
-/* Whether a sketch, where it takes less time than the exact front, shows that no schedule takes at most most bytes. */
+/* Whether a sketch, where it takes less time than the exact front, shows that no schedule takes at most most bytes. The
+ * front is the sketch's then. */
 bool optimum_none_within(struct optimum *optimum, size_t most);
 
 /* What was left out, as text in region; NULL: nothing, the front is exact. */

@@ -144,7 +144,7 @@ static void release(struct job *sized)
     graph_destroy(sized->graph);
 }
 
-/* Sets the known schedule, by the front of batch start. */
+/* Sets the known schedule, by a sketch of the front of batch start. */
 static void know(struct batch_search *s, struct batch_row *row)
 {
     sized_auto sized;

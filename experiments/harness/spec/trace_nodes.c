@@ -295,7 +295,7 @@ static void add_node(struct trace *s, int node, int64_t scratch)
     n.passes_gradient &= grown && !written;
     n.forward_only = !own->back;
     n.stage.name = own->name;
-    for (int i = 0; i <= s->loss; i++)
+    for (int i = 0; i <= s->loss && n.stage.name == own->name; i++)
         if (i != node && is_node(s, i) && !strcmp(s->op[i].name, own->name))
             n.stage.name = region_text(s->build->yaml.region, "%s.%d", own->name, node);
     n.stage.forward = own->time;
