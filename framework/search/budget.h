@@ -62,7 +62,8 @@ size_t budget_arena(struct optimum *optimum, int point, const struct plan_option
  * little time. */
 void budget_extend(struct optimum *optimum, double time, const struct plan_options *options);
 
-/* The same by a sketch alone, after which nothing is to be extended; returns the first point of at most this time, the front's count where there is none. */
+/* The same by a sketch alone, after which nothing is to be extended; returns the first point of at most this time, the
+ * front's count where there is none. */
 int budget_sketch(struct optimum *optimum, double time, const struct plan_options *options);
 
 /* The fastest point, of those examined, whose placed arena takes at most limit bytes; point -1: none. Not every point
