@@ -46,7 +46,7 @@ def load(path, command):
     origins.append((file["/provenance/git"]["commit"][:12] + (" with changes" if file["/provenance/git"]["dirty"] else ""),
                     file["/provenance/host"], file["/"]["created"][:10]))
     return Run(file["/plan"] | file["/summary"], path=path, command=command, stored=None, losses=file["steps"]["loss"],
-               eval=file["eval"], data=file["/provenance/data"]["path"], file=file)
+               eval=file["eval"], file=file)
 
 
 def two_sides(experiment, baseline, variant, swept=(), isa=""):
