@@ -72,18 +72,21 @@ void table_commit(struct h5 *h5, const char *group)
 
 static size_t column_bytes(const struct field *c) { return h5_number_bytes(c->number) * (size_t)c->width; }
 
+static void write_scale(struct h5 *h5, const char *group, const char *path, const char *scale, size_t count)
+{
+    freed_auto uint32_t *numbers = allocate(count, sizeof *numbers);
+    for (size_t i = 0; i < count; i++) numbers[i] = (uint32_t)i;
+    h5_group(h5, group);
+    h5_array(h5, path, NUMBER_U32, 1, &(hsize_t){count}, numbers);
+    h5_scale(h5, path, scale);
+}
+
 void table_write(struct h5 *h5, const char *group, const char *scale, const struct field *columns, size_t count,
                  const void *rows, size_t stride)
 {
     freed_auto char *gathered = allocate(count, WIDEST);
-    freed_auto uint32_t *numbers = allocate(count, sizeof *numbers);
     char path[256], scale_path[256];
-    for (size_t i = 0; i < count; i++) numbers[i] = (uint32_t)i;
-    if (!h5_exists(h5, join(scale_path, group, scale))) {
-        h5_group(h5, group);
-        h5_array(h5, scale_path, NUMBER_U32, 1, &(hsize_t){count}, numbers);
-        h5_scale(h5, scale_path, scale);
-    }
+    if (!h5_exists(h5, join(scale_path, group, scale))) write_scale(h5, group, scale_path, scale, count);
     for (const struct field *c = columns; c->name; c++) {
         const size_t bytes = column_bytes(c);
         const hsize_t extent[2] = {count, (hsize_t)c->width};
