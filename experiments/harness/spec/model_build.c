@@ -246,8 +246,11 @@ static enum status build_join(struct building *b, struct scope scope, const stru
 
 static enum status build_list(struct building *b, struct scope scope, const struct layer_list *list, int *value)
 {
-    /* by form */
-    static build_item *const build[FORMS] = {build_layer, build_group, build_repeat, build_join, build_join};
+    static build_item *const build[FORMS] = {[FORM_LAYER] = build_layer,
+                                             [FORM_GROUP] = build_group,
+                                             [FORM_REPEAT] = build_repeat,
+                                             [FORM_RESIDUAL] = build_join,
+                                             [FORM_CONCAT] = build_join};
     for (int i = 0; i < list->count; i++) {
         b->at = list->item[i].at;
         TRY(build[list->item[i].form](b, scope, &list->item[i], value));
