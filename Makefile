@@ -40,25 +40,37 @@ $(BUILD)/deps.mk: .ci/deps.sh Makefile
 	@[ "$(DEPS)" = no ] || .ci/deps.sh build
 	@{ echo "PACKAGE_CFLAGS := $$(pkg-config --cflags $(PACKAGES))"; \
 	   echo "PACKAGE_LIBS := $$(pkg-config --libs $(PACKAGES))"; \
-	   echo "DNNL := $$(echo '#include <dnnl.h>' | $(CC) -E - >/dev/null 2>&1 && echo yes)"; } >$@
+	   echo "DNNL := $$(printf '#include <dnnl.h>\nDNNL_VERSION_MAJOR\n' | $(CC) -E -P - 2>/dev/null | tail -n 1)"; \
+	   echo "HDF5 := $$(pkg-config --modversion hdf5)"; } >$@
 CUDNN := $(and $(wildcard $(NVCC)),$(wildcard $(CUDA)/include/cudnn.h /usr/include/cudnn.h))
+
+# Each major of oneDNN has a file of its own: kernels/cpu/dnnl_MAJOR.c.
+MAJORS := $(patsubst kernels/cpu/dnnl_%.c,%,$(wildcard kernels/cpu/dnnl_[0-9].c))
+ifneq ($(filter-out $(MAJORS),$(DNNL)),)
+$(error oneDNN (libdnnl-dev) here is of major version $(DNNL); Rematch is written for $(MAJORS): see kernels/cpu/dnnl_major.h)
+endif
+ifneq ($(filter-out 1.%,$(HDF5)),)
+$(error HDF5 (libhdf5-dev) here is $(HDF5); Rematch is written for 1.10 to 1.14)
+endif
 
 # A backend is a folder of kernels/ and a row of backends.def. New source files are found by the wildcards below.
 BACKENDS := ref $(if $(DNNL),$(and $(wildcard kernels/cpu/*.c),cpu)) $(if $(CUDNN),$(and $(wildcard kernels/cuda/backend.c),cuda))
-SOURCES := $(wildcard framework/*/*.c $(BACKENDS:%=kernels/%/*.c) datasets/*.c datasets/*/*.c \
-    experiments/harness/*.c experiments/harness/*/*.c)
+SOURCES := $(filter-out $(patsubst %,kernels/cpu/dnnl_%.c,$(filter-out $(DNNL),$(MAJORS))), \
+    $(wildcard framework/*/*.c $(BACKENDS:%=kernels/%/*.c) datasets/*.c datasets/*/*.c \
+    experiments/harness/*.c experiments/harness/*/*.c))
 KERNELS_CU := $(if $(filter cuda,$(BACKENDS)),$(wildcard kernels/cuda/*.cu))
 TESTS := $(filter-out tests/device/% tests/preload/% tests/library/%,$(wildcard tests/*/*.c))
 OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o) $(KERNELS_CU:%.cu=$(BUILD)/%.o)
 
-WARNINGS := -Wall -Wextra -Wno-missing-field-initializers -Wpedantic -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
+WARNINGS := -Wall -Wextra -Wno-psabi -Wno-missing-field-initializers -Wpedantic -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
 OPTIMIZE_release := -O3
 OPTIMIZE_debug := -O0 -g
 OPTIMIZE_san := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 OPTIMIZE := $(or $(OPTIMIZE_$(VARIANT)),$(error VARIANT=$(VARIANT): expected release, debug or san))
 INCLUDES := $(addprefix -I,$(BUILD) framework experiments/harness .)
 CUDA_INCLUDES := $(if $(CUDNN),-isystem $(CUDA)/include)
-flags = -std=c11 -D_GNU_SOURCE $(OPTIMIZE) -march=$(MARCH) -ffp-contract=off -fno-math-errno -fopenmp
+# HDF5's calls are those of 1.10 in every later 1.x.
+flags = -std=c11 -D_GNU_SOURCE -DH5_USE_110_API $(OPTIMIZE) -march=$(MARCH) -ffp-contract=off -fno-math-errno -fopenmp
 CFLAGS := $(flags) $(WARNINGS) $(INCLUDES) $(CUDA_INCLUDES) $(PACKAGE_CFLAGS)
 LDLIBS := $(if $(DNNL),-ldnnl) -lhdf5_hl -lcsv $(PACKAGE_LIBS) -lm
 CUDA_PROGRAM := $(if $(KERNELS_CU),$(BUILD)/rematch-cuda)
@@ -106,7 +118,7 @@ else
 TESTED := $(OBJECTS)
 TESTED_LIBS := $(CUDA_LIBS)
 endif
-CXXFLAGS := -std=c++20 -D_GNU_SOURCE $(OPTIMIZE) -march=$(MARCH) -ffp-contract=off -fno-math-errno -Wall -Wextra \
+CXXFLAGS := -std=c++20 -D_GNU_SOURCE $(OPTIMIZE) -march=$(MARCH) -ffp-contract=off -fno-math-errno -Wall -Wextra -Wno-psabi \
     -Wno-unknown-pragmas $(INCLUDES) $(CUDA_INCLUDES)
 # A device requires aligned accesses, so an unaligned one is an error here too.
 EMULATED := -x c++ -Wno-extra -include tests/device/emulator.h \

@@ -65,12 +65,13 @@ struct backend {
     struct step_outcome outcome;   /* of the last step, after wait */
     const struct step_moment *now; /* both in the backend's memory, for the step's body and kernels */
     struct step_outcome *outcome_now;
-    const char *isa;       /* e.g. "avx512_core" */
-    const char *libraries; /* e.g. "oneDNN 2.6.3 (omp)" */
-    const char *device;    /* e.g. "NVIDIA H200, driver 580.159, 139.7 GiB"; NULL: the host */
-    size_t packing;        /* most bytes that a library allocates within an op, outside of any plan; 0: none */
-    void *vendor;          /* engine, stream, handles */
-    enum phase phase;      /* a host's: the current phase and its start */
+    const char *isa;          /* e.g. "avx512_core" */
+    const char *libraries;    /* e.g. "oneDNN 2.6.3 (omp)" */
+    const char *convolutions; /* the algorithms that the libraries have here; NULL: not said */
+    const char *device;       /* e.g. "NVIDIA H200, driver 580.159, 139.7 GiB"; NULL: the host */
+    size_t packing;           /* most bytes that a library allocates within an op of a prepared network, in no plan */
+    void *vendor;             /* engine, stream, handles */
+    enum phase phase;         /* a host's: the current phase and its start */
     uint64_t phase_start;
     uint64_t lap_start; /* a host's: of the work that is counted to a class next */
 };

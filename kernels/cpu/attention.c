@@ -38,6 +38,7 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
                             .rate = node_real(node, "rate"),
                             .threads = (int)backend->options.threads};
     const int64_t head = a->width / a->heads;
+    expect_product(backend, a->tokens, a->tokens, head);
     a->block = a->tokens * a->tokens;
     a->scale = (float)(1 / sqrt((double)head));
     a->room = round_up((size_t)a->block * sizeof(float));

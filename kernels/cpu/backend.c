@@ -14,10 +14,6 @@
 #include "base/units.h"
 #include "element_loops.h"
 
-/* Bytes that oneDNN 2.6's sgemm may allocate to pack its operands, in linear and attention: it accepts no scratch. The
- * most over products of 1 to 25088 rows, columns and terms with 1 to 4 threads was 14.5 MiB. */
-enum { PACKING = 16 << 20 };
-
 static void cpu_close(struct backend *backend)
 {
     struct cpu *cpu = backend->vendor;
@@ -32,10 +28,10 @@ static enum status cpu_open(struct backend *backend)
     struct cpu *cpu = allocate(1, sizeof *cpu);
     omp_set_num_threads((int)backend->options.threads);
     host_open(backend);
-    backend->isa = dnnl_isa(&cpu->blocked);
+    backend->isa = dnnl_isa(&cpu->blocked, &cpu->winograd);
     dnnl_library(cpu->libraries, sizeof cpu->libraries);
     backend->libraries = cpu->libraries;
-    backend->packing = PACKING;
+    backend->convolutions = cpu->winograd ? "direct and Winograd convolutions" : "direct convolutions";
     enum status status = dnnl_open(&cpu->engine, &cpu->stream);
     if (status == ST_OK)
         backend->vendor = cpu;

@@ -37,14 +37,13 @@ static bool describe_samples(struct backend *backend, const struct conv_request 
                              .stride = request->stride,
                              .padding = request->padding};
     struct shape y = request->y->shape, w = *request->weights;
-    struct tensor x;
     y.dim[2] /= plan->turns, w.dim[0] /= plan->turns;
-    if (tensor_images(samples, &request->x->shape, request->x->layout, &x) != ST_OK ||
-        tensor_images(samples, &request->x->shape, mixed ? ORDER_ANY : request->x->layout, &conv.x) != ST_OK ||
-        tensor_images(samples, &y, request->y->layout, &conv.y) != ST_OK ||
-        tensor_weights(&w, request->groups, ORDER_ANY, &conv.w) != ST_OK || tensor_vector(w.dim[0], &conv.b) != ST_OK)
-        return false;
-    if (which > 0) conv.w = call_tensor(&plan->conv[0], arguments[request->pass][AT_W]);
+    const struct tensor x = tensor_images(samples, &request->x->shape, request->x->layout);
+    conv.x = mixed ? tensor_images(samples, &request->x->shape, ORDER_ANY) : x;
+    conv.y = tensor_images(samples, &y, request->y->layout);
+    conv.b = tensor_vector(w.dim[0]);
+    conv.w = which > 0 ? call_tensor(&plan->conv[0], arguments[request->pass][AT_W])
+                       : tensor_weights(&w, request->groups, ORDER_ANY);
     if (!call_conv(engine, &conv, &plan->conv[which])) return false;
     const struct tensor wanted = call_tensor(&plan->conv[which], arguments[request->pass][AT_X]);
     return tensor_equal(&x, &wanted) || call_reorder(engine, &x, &wanted, false, &plan->image[which]);
@@ -56,9 +55,8 @@ static bool describe_weights(struct backend *backend, const struct conv_request 
     dnnl_engine_t engine = cpu_of(backend)->engine;
     const struct tensor wanted = call_tensor(&plan->conv[0], arguments[request->pass][AT_W]);
     struct shape w = *request->weights;
-    struct tensor master;
     w.dim[0] /= plan->turns;
-    if (tensor_weights(&w, request->groups, ORDER_LOGICAL, &master) != ST_OK) return false;
+    const struct tensor master = tensor_weights(&w, request->groups, ORDER_LOGICAL);
     if (request->pass == CONV_PARAMS)
         return call_reorder(engine, &wanted, &master, false, &plan->weights) &&
                call_reorder(engine, &wanted, &master, true, &plan->weights_add);
@@ -70,9 +68,7 @@ static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 /* Bytes of a described call's argument; 0 where there is no call. */
 static size_t argument_bytes(const struct call *call, int argument)
 {
-    if (call->desc == NULL || argument == 0) return 0;
-    const struct tensor tensor = call_tensor(call, argument);
-    return round_up(tensor_bytes(&tensor));
+    return call->desc == NULL || argument == 0 ? 0 : round_up(call_bytes(call, argument));
 }
 
 /* Lays out scratch: the primitive's scratchpad, weights, x, a turn's dy, bias; reorders run while no convolution
@@ -153,11 +149,12 @@ static bool search_winograd(struct backend *backend, const struct conv_request *
     return tiles(request, plan->chunk) >= TILES_LEAST;
 }
 
-/* oneDNN has Winograd for 512-bit vectors and one group alone. */
+/* Where the library has Winograd at all, it is for blocks of 16 channels and one group. */
 static bool winograd_wanted(const struct backend *backend, const struct conv_request *request)
 {
-    return backend->options.conv_algorithm != CONV_DIRECT && request->groups == 1 && request->kernel == 3 &&
-           request->stride == 1 && request->y->layout == ORDER_BLOCKED_16 && request->x->layout == ORDER_BLOCKED_16;
+    return cpu_of(backend)->winograd && backend->options.conv_algorithm != CONV_DIRECT && request->groups == 1 &&
+           request->kernel == 3 && request->stride == 1 && request->y->layout == ORDER_BLOCKED_16 &&
+           request->x->layout == ORDER_BLOCKED_16;
 }
 
 /* Turns every described call of the plan into a primitive. */

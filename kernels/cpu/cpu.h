@@ -9,6 +9,7 @@ struct cpu {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
     enum order blocked; /* how images are blocked on this machine */
+    bool winograd;      /* whether the library has Winograd convolutions on this machine */
     char libraries[64];
 };
 
@@ -18,6 +19,13 @@ extern const struct kernel cpu_concat, cpu_conv, cpu_linear, cpu_max_pool, cpu_a
     cpu_batch_norm, cpu_batch_norm_add, cpu_relu6, cpu_upsample;
 
 static inline struct cpu *cpu_of(const struct backend *backend) { return backend->vendor; }
+
+/* States a product that a prepared network may compute, for the bytes that the library allocates in one. */
+static inline void expect_product(struct backend *backend, int64_t m, int64_t n, int64_t k)
+{
+    const size_t bytes = gemm_packing(backend->options.threads, m, n, k);
+    if (bytes > backend->packing) backend->packing = bytes;
+}
 
 /* Adds the time since the last call, or since the op began, to a class. */
 static inline void clock_lap(struct backend *backend, enum clock_class class)

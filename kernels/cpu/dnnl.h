@@ -1,5 +1,5 @@
 /* The parts of oneDNN that the kernels here need: tensors, calls, and descriptions of convolutions, poolings and
- * reorders. Only dnnl.c uses the library's 2.x interface.
+ * reorders. dnnl_major.h has what differs between the library's majors.
  *
  * Contract: describing a call and call_ready() allocate everything; call_run() binds pointers and executes. Scratchpads
  * are always the caller's. */
@@ -27,17 +27,26 @@ static inline int64_t order_block(enum order order)
     return order == ORDER_BLOCKED_8 ? 8 : order == ORDER_BLOCKED_16 ? 16 : 1;
 }
 
-/* Shape and physical order of one argument. */
+/* A memory descriptor of the library's. */
+#if DNNL_VERSION_MAJOR == 2
+typedef const dnnl_memory_desc_t *descriptor;
+#else
+typedef const_dnnl_memory_desc_t descriptor;
+#endif
+
+/* Shape and physical order of one argument: as a described call has it, or by dimensions and tag. */
 struct tensor {
-    dnnl_memory_desc_t desc;
+    descriptor of_call; /* lives as long as the call; NULL: the others say it */
+    int rank;
+    dnnl_dims_t dims;
+    dnnl_format_tag_t tag;
 };
 
 /* A batch of images of shape {H, W, C}, or of vectors {C} as 1x1 images. */
-enum status tensor_images(int64_t batch, const struct shape *shape, enum order order, struct tensor *tensor);
+struct tensor tensor_images(int64_t batch, const struct shape *shape, enum order order);
 /* Weights of shape {O, I / groups, H, W}, ORDER_LOGICAL: in that order; and a vector of n. */
-enum status tensor_weights(const struct shape *shape, int64_t groups, enum order order, struct tensor *tensor);
-enum status tensor_vector(int64_t n, struct tensor *tensor);
-size_t tensor_bytes(const struct tensor *tensor);
+struct tensor tensor_weights(const struct shape *shape, int64_t groups, enum order order);
+struct tensor tensor_vector(int64_t n);
 bool tensor_equal(const struct tensor *a, const struct tensor *b);
 
 /* One primitive with its arguments. All zero: none. */
@@ -52,9 +61,9 @@ struct call {
 /* The engine and the stream that calls run on. */
 enum status dnnl_open(dnnl_engine_t *engine, dnnl_stream_t *stream);
 void dnnl_close(dnnl_engine_t engine, dnnl_stream_t stream);
-/* "avx512_core", and the order in which images are blocked for it; "oneDNN 2.6.3 (omp)" into text (at least 64 bytes).
- */
-const char *dnnl_isa(enum order *blocked);
+/* "avx512_core", the order in which images are blocked for it, and whether the library has Winograd convolutions for
+ * it; "oneDNN 2.6.3 (omp)" into text (at least 64 bytes). */
+const char *dnnl_isa(enum order *blocked, bool *winograd);
 void dnnl_library(char *text, size_t room);
 
 enum conv_pass { CONV_FORWARD, CONV_PARAMS, CONV_INPUT, CONV_PASSES };
@@ -84,9 +93,10 @@ bool call_inner_product(dnnl_engine_t engine, int64_t rows, int64_t inputs, int6
 bool call_reorder(dnnl_engine_t engine, const struct tensor *from, const struct tensor *to, bool add,
                   struct call *call);
 
-/* The order of a described call's argument (DNNL_ARG_...), its scratchpad in bytes, and the implementation's name,
- * which lives as long as the call. */
+/* The order of a described call's argument (DNNL_ARG_...) and its bytes, the call's scratchpad in bytes, and the
+ * implementation's name, which lives as long as the call. */
 struct tensor call_tensor(const struct call *call, int argument);
+size_t call_bytes(const struct call *call, int argument);
 size_t call_scratch(const struct call *call);
 const char *call_implementation(const struct call *call);
 
@@ -108,3 +118,6 @@ struct matrix {
 /* c (m x n, rows stride apart) = a b; a is m x k, b is k x n. Called in a parallel region it runs on the calling thread
  * alone. */
 enum status gemm(int64_t m, int64_t n, int64_t k, struct matrix a, struct matrix b, float *c, int64_t stride);
+/* The most bytes that gemm() on so many threads allocates to pack its operands, which no plan contains; the order of
+ * m, n and k does not matter. */
+size_t gemm_packing(int64_t threads, int64_t m, int64_t n, int64_t k);

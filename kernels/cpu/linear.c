@@ -56,6 +56,7 @@ static enum status linear_prepare(struct backend *backend, const struct graph *g
         .activation = node->activation,
         .bias = node_integer(node, "bias"),
     };
+    expect_product(backend, linear->rows, linear->inputs, linear->units);
     enum status status = !linear->transposed && linear->bias ? make_product(linear) : ST_OK;
     if (status != ST_OK) {
         linear_release(linear);

@@ -95,9 +95,8 @@ static enum status make_reorders(struct flatten *f)
 {
     static const int arguments[] = {DNNL_ARG_FROM, DNNL_ARG_TO};
     const struct cpu *cpu = cpu_of(f->backend);
-    struct tensor blocked, logical;
-    TRY(tensor_images(f->x.batch, &f->x.shape, f->x.layout, &blocked));
-    TRY(tensor_images(f->x.batch, &f->x.shape, ORDER_LOGICAL, &logical));
+    const struct tensor blocked = tensor_images(f->x.batch, &f->x.shape, f->x.layout);
+    const struct tensor logical = tensor_images(f->x.batch, &f->x.shape, ORDER_LOGICAL);
     if (!call_reorder(cpu->engine, &blocked, &logical, false, &f->unblock) ||
         !call_reorder(cpu->engine, &logical, &blocked, false, &f->block))
         return fail(ST_FAILED, "oneDNN has no such reorder");

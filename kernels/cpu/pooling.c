@@ -36,8 +36,8 @@ static enum status make_calls(struct pool *pool, const struct node *node, bool m
         .max = max, .kernel = node_integer(node, "kernel"), .padding = node_integer(node, "padding")};
     const int64_t stride = node_integer(node, "stride");
     want.stride = stride > 0 ? stride : want.kernel;
-    TRY(tensor_images(pool->x.batch, &pool->x.shape, pool->x.layout, &want.x));
-    TRY(tensor_images(pool->y.batch, &pool->y.shape, pool->y.layout, &want.y));
+    want.x = tensor_images(pool->x.batch, &pool->x.shape, pool->x.layout);
+    want.y = tensor_images(pool->y.batch, &pool->y.shape, pool->y.layout);
     struct call *call = pool->call;
     bool found = call_pool(cpu->engine, &want, NULL, &call[FORWARD]);
     want.save = true;
@@ -69,10 +69,9 @@ static enum status pool_prepare(struct backend *backend, const struct graph *gra
         return status;
     }
     const struct call *call = pool->call;
-    const struct tensor indices = call_tensor(&call[FORWARD_SAVING], DNNL_ARG_WORKSPACE);
     const size_t plain = call_scratch(&call[FORWARD]), saving = call_scratch(&call[FORWARD_SAVING]);
     *footprint = (struct footprint){
-        .saved = max ? tensor_bytes(&indices) : 0,
+        .saved = max ? call_bytes(&call[FORWARD_SAVING], DNNL_ARG_WORKSPACE) : 0,
         .forward_scratch = plain > saving ? plain : saving,
         .backward_scratch = {0, call_scratch(&call[BACKWARD])},
         .reads = {0, (max ? READS_SAVED : 0u) | (pool->relu ? READS_Y : 0u)},

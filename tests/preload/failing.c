@@ -195,7 +195,7 @@ int fileno(FILE *file)
 {
     int (*next)(FILE *);
     for (int i = 0; i < STREAMS; i++)
-        if (file && stream[i] == file) return i;
+        if (stream[i] && stream[i] == file) return i;
     *(void **)&next = dlsym(RTLD_NEXT, "fileno");
     return next(file);
 }

@@ -62,8 +62,8 @@ enum status doctor_backend(const char *name)
     struct backend *b;
     TRY(cuda_program_become(name));
     TRY(backend_open(name, &options, &b));
-    printf("%s%s%s, %s, %lld threads\n", b->device ? b->device : "", b->device ? ", " : "", b->libraries, b->isa,
-           (long long)b->options.threads);
+    printf("%s%s%s, %s, %lld threads%s%s\n", b->device ? b->device : "", b->device ? ", " : "", b->libraries, b->isa,
+           (long long)b->options.threads, b->convolutions ? ", " : "", b->convolutions ? b->convolutions : "");
     backend_close(b);
     return ST_OK;
 }

@@ -178,12 +178,14 @@ static void print_head(const struct plan_summary *s, FILE *out)
                 s->job->graph->nodes, figure_number(s->figures, "stages"));
     if (spec->graph && spec->graph->mapping) fprintf(out, "%s\n\n", spec->graph->mapping);
     if (!backend) return;
-    fprintf(out, "policy %s on %d nodes in %.0f stages; batch %lld of %s; backend %s, %s%s%s, %s, %lld thread%s\n\n",
+    fprintf(out,
+            "policy %s on %d nodes in %.0f stages; batch %lld of %s; backend %s, %s%s%s, %s, %lld thread%s%s%s\n\n",
             spec->policy->name, s->job->graph->nodes, figure_number(s->figures, "stages"), (long long)spec->batch,
             shape_print(&s->job->graph->value[0].shape, shape), spec->backend, backend->device ? backend->device : "",
             backend->device ? ", " : "", backend->libraries ? backend->libraries : "no library",
             backend->isa ? backend->isa : "any isa", (long long)backend->options.threads,
-            text_plural(backend->options.threads));
+            text_plural(backend->options.threads), backend->convolutions ? ", " : "",
+            backend->convolutions ? backend->convolutions : "");
 }
 
 /* Which layers compute a slice at a time is a rule (model/slicing.h); so the plan says, and the rule. */

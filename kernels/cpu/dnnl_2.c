@@ -1,0 +1,82 @@
+/* oneDNN 2: descriptors of memory and of operations are structs by value. */
+#include "dnnl_major.h"
+
+#include <stdlib.h>
+
+#include "base/region.h"
+
+const struct isa_name isa_names[] = {
+    {dnnl_cpu_isa_avx512_core_amx, "avx512_core_amx"},
+    {dnnl_cpu_isa_avx512_core_bf16, "avx512_core_bf16"},
+    {dnnl_cpu_isa_avx512_core_vnni, "avx512_core_vnni"},
+    {dnnl_cpu_isa_avx512_core, "avx512_core"},
+    {dnnl_cpu_isa_avx2_vnni, "avx2_vnni"},
+    {dnnl_cpu_isa_avx2, "avx2"},
+    {dnnl_cpu_isa_avx, "avx"},
+    {dnnl_cpu_isa_sse41, "sse41"},
+    {0, NULL},
+};
+
+const bool library_winograd = true;
+
+dnnl_status_t descriptor_make(const struct tensor *tensor, descriptor *desc)
+{
+    dnnl_memory_desc_t *made = allocate(1, sizeof *made);
+    *desc = made;
+    return dnnl_memory_desc_init_by_tag(made, tensor->rank, tensor->dims, dnnl_f32, tensor->tag);
+}
+
+void descriptor_free(descriptor desc) { free((void *)(uintptr_t)desc); }
+
+int descriptor_rank(descriptor desc) { return desc->ndims; }
+
+dnnl_status_t append_relu(dnnl_post_ops_t operations)
+{
+    return dnnl_post_ops_append_eltwise(operations, 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f);
+}
+
+dnnl_status_t append_sum(dnnl_post_ops_t operations) { return dnnl_post_ops_append_sum(operations, 1.0f); }
+
+/* A backward needs its forward as a hint, but for convolutions the library accepts none. */
+dnnl_status_t describe_conv(dnnl_engine_t engine, const struct conv_call *conv, const struct conv_descriptors *d,
+                            const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *desc)
+{
+    const dnnl_dims_t strides = {conv->stride, conv->stride}, padding = {conv->padding, conv->padding};
+    const dnnl_alg_kind_t algorithm = conv_algorithm(conv);
+    dnnl_convolution_desc_t operation;
+    dnnl_status_t status = dnnl_unimplemented;
+    if (conv->pass == CONV_FORWARD)
+        status = dnnl_convolution_forward_desc_init(&operation, dnnl_forward_training, algorithm, d->x, d->w, d->b,
+                                                    d->y, strides, padding, padding);
+    else if (conv->pass == CONV_PARAMS)
+        status = dnnl_convolution_backward_weights_desc_init(&operation, algorithm, d->x, d->w, d->b, d->y, strides,
+                                                             padding, padding);
+    else
+        status = dnnl_convolution_backward_data_desc_init(&operation, algorithm, d->x, d->w, d->y, strides, padding,
+                                                          padding);
+    return status != dnnl_success ? status : dnnl_primitive_desc_create(desc, &operation, attr, engine, NULL);
+}
+
+dnnl_status_t describe_pool(dnnl_engine_t engine, const struct pool_call *pool, descriptor x, descriptor y,
+                            const_dnnl_primitive_desc_t forward, const_dnnl_primitive_attr_t attr,
+                            dnnl_primitive_desc_t *desc)
+{
+    const dnnl_dims_t strides = {pool->stride, pool->stride}, padding = {pool->padding, pool->padding};
+    const dnnl_dims_t kernel = {pool->kernel, pool->kernel};
+    const dnnl_alg_kind_t algorithm = pool_algorithm(pool);
+    dnnl_pooling_desc_t operation;
+    const dnnl_status_t status =
+        forward ? dnnl_pooling_backward_desc_init(&operation, algorithm, x, y, strides, kernel, padding, padding)
+                : dnnl_pooling_forward_desc_init(&operation, pool_kind(pool), algorithm, x, y, strides, kernel, padding,
+                                                 padding);
+    return status != dnnl_success ? status : dnnl_primitive_desc_create(desc, &operation, attr, engine, forward);
+}
+
+dnnl_status_t describe_inner_product(dnnl_engine_t engine, const struct conv_descriptors *d,
+                                     const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *desc)
+{
+    dnnl_inner_product_desc_t operation;
+    const dnnl_status_t status =
+        dnnl_inner_product_forward_desc_init(&operation, dnnl_forward_training, d->x, d->w, d->b, d->y);
+    return status != dnnl_success ? status : dnnl_primitive_desc_create(desc, &operation, attr, engine, NULL);
+}

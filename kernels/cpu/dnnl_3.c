@@ -1,0 +1,88 @@
+/* oneDNN 3: descriptors of memory are opaque, a primitive is described by one call. */
+#include "dnnl_major.h"
+
+const struct isa_name isa_names[] = {
+    {dnnl_cpu_isa_avx512_core_amx_fp16, "avx512_core_amx_fp16"},
+    {dnnl_cpu_isa_avx512_core_amx, "avx512_core_amx"},
+    {dnnl_cpu_isa_avx512_core_fp16, "avx512_core_fp16"},
+    {dnnl_cpu_isa_avx512_core_bf16, "avx512_core_bf16"},
+    {dnnl_cpu_isa_avx512_core_vnni, "avx512_core_vnni"},
+    {dnnl_cpu_isa_avx512_core, "avx512_core"},
+    {dnnl_cpu_isa_avx2_vnni_2, "avx2_vnni_2"},
+    {dnnl_cpu_isa_avx2_vnni, "avx2_vnni"},
+    {dnnl_cpu_isa_avx2, "avx2"},
+    {dnnl_cpu_isa_avx, "avx"},
+    {dnnl_cpu_isa_sse41, "sse41"},
+    {0, NULL},
+};
+
+const bool library_winograd = false;
+
+dnnl_status_t descriptor_make(const struct tensor *tensor, descriptor *desc)
+{
+    dnnl_memory_desc_t made = NULL;
+    const dnnl_status_t status =
+        dnnl_memory_desc_create_with_tag(&made, tensor->rank, tensor->dims, dnnl_f32, tensor->tag);
+    *desc = status == dnnl_success ? made : NULL;
+    return status;
+}
+
+void descriptor_free(descriptor desc)
+{
+    if (desc != NULL) dnnl_memory_desc_destroy((dnnl_memory_desc_t)(uintptr_t)desc);
+}
+
+int descriptor_rank(descriptor desc)
+{
+    int rank = 0;
+    return dnnl_memory_desc_query(desc, dnnl_query_ndims_s32, &rank) == dnnl_success ? rank : 0;
+}
+
+dnnl_status_t append_relu(dnnl_post_ops_t operations)
+{
+    return dnnl_post_ops_append_eltwise(operations, dnnl_eltwise_relu, 0.0f, 0.0f);
+}
+
+dnnl_status_t append_sum(dnnl_post_ops_t operations)
+{
+    return dnnl_post_ops_append_sum(operations, 1.0f, 0, dnnl_data_type_undef);
+}
+
+static const dnnl_dims_t no_dilation = {0, 0};
+
+/* A backward needs its forward as a hint, but for convolutions the library accepts none. */
+dnnl_status_t describe_conv(dnnl_engine_t engine, const struct conv_call *conv, const struct conv_descriptors *d,
+                            const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *desc)
+{
+    const dnnl_dims_t strides = {conv->stride, conv->stride}, padding = {conv->padding, conv->padding};
+    const dnnl_alg_kind_t algorithm = conv_algorithm(conv);
+    if (conv->pass == CONV_FORWARD)
+        return dnnl_convolution_forward_primitive_desc_create(desc, engine, dnnl_forward_training, algorithm, d->x,
+                                                              d->w, d->b, d->y, strides, no_dilation, padding, padding,
+                                                              attr);
+    if (conv->pass == CONV_PARAMS)
+        return dnnl_convolution_backward_weights_primitive_desc_create(
+            desc, engine, algorithm, d->x, d->w, d->b, d->y, strides, no_dilation, padding, padding, NULL, attr);
+    return dnnl_convolution_backward_data_primitive_desc_create(desc, engine, algorithm, d->x, d->w, d->y, strides,
+                                                                no_dilation, padding, padding, NULL, attr);
+}
+
+dnnl_status_t describe_pool(dnnl_engine_t engine, const struct pool_call *pool, descriptor x, descriptor y,
+                            const_dnnl_primitive_desc_t forward, const_dnnl_primitive_attr_t attr,
+                            dnnl_primitive_desc_t *desc)
+{
+    const dnnl_dims_t strides = {pool->stride, pool->stride}, padding = {pool->padding, pool->padding};
+    const dnnl_dims_t kernel = {pool->kernel, pool->kernel};
+    if (forward != NULL)
+        return dnnl_pooling_backward_primitive_desc_create(desc, engine, pool_algorithm(pool), x, y, strides, kernel,
+                                                           no_dilation, padding, padding, forward, attr);
+    return dnnl_pooling_forward_primitive_desc_create(desc, engine, pool_kind(pool), pool_algorithm(pool), x, y,
+                                                      strides, kernel, no_dilation, padding, padding, attr);
+}
+
+dnnl_status_t describe_inner_product(dnnl_engine_t engine, const struct conv_descriptors *d,
+                                     const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *desc)
+{
+    return dnnl_inner_product_forward_primitive_desc_create(desc, engine, dnnl_forward_training, d->x, d->w, d->b, d->y,
+                                                            attr);
+}
