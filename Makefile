@@ -40,18 +40,16 @@ $(BUILD)/deps.mk: .ci/deps.sh Makefile
 	@[ "$(DEPS)" = no ] || .ci/deps.sh build
 	@{ echo "PACKAGE_CFLAGS := $$(pkg-config --cflags $(PACKAGES))"; \
 	   echo "PACKAGE_LIBS := $$(pkg-config --libs $(PACKAGES))"; \
-	   echo "DNNL := $$(printf '#include <dnnl.h>\nDNNL_VERSION_MAJOR\n' | $(CC) -E -P - 2>/dev/null | tail -n 1)"; \
-	   echo "HDF5 := $$(pkg-config --modversion hdf5)"; } >$@
+	   echo "DNNL := $$(printf '#include <dnnl.h>\nDNNL_VERSION_MAJOR\n' | $(CC) -E -P - 2>/dev/null | tail -n 1)"; } >$@.new
+	@dnnl=$$(sed -n 's/^DNNL := //p' $@.new) hdf5=$$(pkg-config --modversion hdf5); \
+	[ -z "$$dnnl" ] || [ -e kernels/cpu/dnnl_$$dnnl.c ] || \
+	    { echo "make: oneDNN (libdnnl-dev) has major version $$dnnl here; Rematch supports 2 and 3" >&2; exit 1; }; \
+	case $$hdf5 in 1.1[0-9]*) ;; *) echo "make: HDF5 (libhdf5-dev) has version $$hdf5 here; Rematch supports 1.10 to 1.14" >&2; exit 1;; esac
+	@mv $@.new $@
 CUDNN := $(and $(wildcard $(NVCC)),$(wildcard $(CUDA)/include/cudnn.h /usr/include/cudnn.h))
 
-# Each major of oneDNN has a file of its own: kernels/cpu/dnnl_MAJOR.c.
+# Each major of oneDNN has a file of its own, kernels/cpu/dnnl_MAJOR.c.
 MAJORS := $(patsubst kernels/cpu/dnnl_%.c,%,$(wildcard kernels/cpu/dnnl_[0-9].c))
-ifneq ($(filter-out $(MAJORS),$(DNNL)),)
-$(error oneDNN (libdnnl-dev) here is of major version $(DNNL); Rematch is written for $(MAJORS): see kernels/cpu/dnnl_major.h)
-endif
-ifneq ($(filter-out 1.%,$(HDF5)),)
-$(error HDF5 (libhdf5-dev) here is $(HDF5); Rematch is written for 1.10 to 1.14)
-endif
 
 # A backend is a folder of kernels/ and a row of backends.def. New source files are found by the wildcards below.
 BACKENDS := ref $(if $(DNNL),$(and $(wildcard kernels/cpu/*.c),cpu)) $(if $(CUDNN),$(and $(wildcard kernels/cuda/backend.c),cuda))

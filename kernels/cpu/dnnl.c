@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "dnnl_major.h"
 
 /* A library call whose failure becomes our error. */
 #define DNNL(call)                                                                                                     \
@@ -40,12 +39,26 @@ void dnnl_close(dnnl_engine_t engine, dnnl_stream_t stream)
 
 const char *dnnl_isa(enum order *blocked, bool *winograd)
 {
+    /* Those that both majors name. */
+    static const struct {
+        dnnl_cpu_isa_t isa;
+        const char *name;
+    } names[] = {
+        {dnnl_cpu_isa_avx512_core_amx, "avx512_core_amx"},
+        {dnnl_cpu_isa_avx512_core_bf16, "avx512_core_bf16"},
+        {dnnl_cpu_isa_avx512_core_vnni, "avx512_core_vnni"},
+        {dnnl_cpu_isa_avx512_core, "avx512_core"},
+        {dnnl_cpu_isa_avx2_vnni, "avx2_vnni"},
+        {dnnl_cpu_isa_avx2, "avx2"},
+        {dnnl_cpu_isa_avx, "avx"},
+        {dnnl_cpu_isa_sse41, "sse41"},
+    };
     unsigned isa = (unsigned)dnnl_get_effective_cpu_isa();
     const bool wide = (isa & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core;
     *blocked = wide ? ORDER_BLOCKED_16 : ORDER_BLOCKED_8;
     *winograd = wide && library_winograd;
-    for (const struct isa_name *row = isa_names; row->name != NULL; row++)
-        if ((isa & row->isa) == row->isa) return row->name;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if ((isa & (unsigned)names[i].isa) == (unsigned)names[i].isa) return names[i].name;
     return "generic";
 }
 

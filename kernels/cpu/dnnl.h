@@ -1,12 +1,11 @@
 /* The parts of oneDNN that the kernels here need: tensors, calls, and descriptions of convolutions, poolings and
- * reorders. dnnl_major.h has what differs between the library's majors.
+ * reorders.
  *
  * Contract: describing a call and call_ready() allocate everything; call_run() binds pointers and executes. Scratchpads
  * are always the caller's. */
 #pragma once
 
-#include <oneapi/dnnl/dnnl.h>
-
+#include "dnnl_major.h"
 #include "model/graph.h"
 
 enum { CALL_ARGUMENTS_MAX = 6 };
@@ -26,21 +25,6 @@ static inline int64_t order_block(enum order order)
 {
     return order == ORDER_BLOCKED_8 ? 8 : order == ORDER_BLOCKED_16 ? 16 : 1;
 }
-
-/* A memory descriptor of the library's. */
-#if DNNL_VERSION_MAJOR == 2
-typedef const dnnl_memory_desc_t *descriptor;
-#else
-typedef const_dnnl_memory_desc_t descriptor;
-#endif
-
-/* Shape and physical order of one argument: as a described call has it, or by dimensions and tag. */
-struct tensor {
-    descriptor of_call; /* lives as long as the call; NULL: the others say it */
-    int rank;
-    dnnl_dims_t dims;
-    dnnl_format_tag_t tag;
-};
 
 /* A batch of images of shape {H, W, C}, or of vectors {C} as 1x1 images. */
 struct tensor tensor_images(int64_t batch, const struct shape *shape, enum order order);
@@ -65,23 +49,6 @@ void dnnl_close(dnnl_engine_t engine, dnnl_stream_t stream);
  * it; "oneDNN 2.6.3 (omp)" into text (at least 64 bytes). */
 const char *dnnl_isa(enum order *blocked, bool *winograd);
 void dnnl_library(char *text, size_t room);
-
-enum conv_pass { CONV_FORWARD, CONV_PARAMS, CONV_INPUT, CONV_PASSES };
-
-/* A convolution; in backward passes x, w, b and y stand for themselves or for their gradients. */
-struct conv_call {
-    enum conv_pass pass;
-    bool winograd, bias, relu;
-    int64_t stride, padding;
-    struct tensor x, w, b, y;
-};
-
-/* A pooling. */
-struct pool_call {
-    bool max, save;                  /* save: writes the indices of the maxima as a workspace */
-    int64_t kernel, stride, padding; /* padding is left out of averages */
-    struct tensor x, y;
-};
 
 /* Each returns false where the library has no implementation. */
 bool call_conv(dnnl_engine_t engine, const struct conv_call *conv, struct call *call);

@@ -1,21 +1,6 @@
 /* oneDNN 3: descriptors of memory are opaque, a primitive is described by one call. */
 #include "dnnl_major.h"
 
-const struct isa_name isa_names[] = {
-    {dnnl_cpu_isa_avx512_core_amx_fp16, "avx512_core_amx_fp16"},
-    {dnnl_cpu_isa_avx512_core_amx, "avx512_core_amx"},
-    {dnnl_cpu_isa_avx512_core_fp16, "avx512_core_fp16"},
-    {dnnl_cpu_isa_avx512_core_bf16, "avx512_core_bf16"},
-    {dnnl_cpu_isa_avx512_core_vnni, "avx512_core_vnni"},
-    {dnnl_cpu_isa_avx512_core, "avx512_core"},
-    {dnnl_cpu_isa_avx2_vnni_2, "avx2_vnni_2"},
-    {dnnl_cpu_isa_avx2_vnni, "avx2_vnni"},
-    {dnnl_cpu_isa_avx2, "avx2"},
-    {dnnl_cpu_isa_avx, "avx"},
-    {dnnl_cpu_isa_sse41, "sse41"},
-    {0, NULL},
-};
-
 const bool library_winograd = false;
 
 dnnl_status_t descriptor_make(const struct tensor *tensor, descriptor *desc)

@@ -1,15 +1,42 @@
-/* What differs between oneDNN 2 and 3. dnnl_2.c or dnnl_3.c implements it; make compiles the one of the major that it
- * finds. */
+/* Descriptions of tensors and primitives, which oneDNN 2 and 3 make differently. dnnl_2.c or dnnl_3.c implements this
+ * file; make compiles the one of the major that it finds. */
 #pragma once
 
-#include "dnnl.h"
+#include <oneapi/dnnl/dnnl.h>
+#include <stdbool.h>
+#include <stdint.h>
 
-/* Instruction sets, the widest first, up to a name NULL. */
-struct isa_name {
-    unsigned isa;
-    const char *name;
+/* A memory descriptor of the library's. */
+#if DNNL_VERSION_MAJOR == 2
+typedef const dnnl_memory_desc_t *descriptor;
+#else
+typedef const_dnnl_memory_desc_t descriptor;
+#endif
+
+/* Shape and physical order of one argument: as a described call has it, or by dimensions and tag. */
+struct tensor {
+    descriptor of_call; /* lives as long as the call; NULL: the others say it */
+    int rank;
+    dnnl_dims_t dims;
+    dnnl_format_tag_t tag;
 };
-extern const struct isa_name isa_names[];
+
+enum conv_pass { CONV_FORWARD, CONV_PARAMS, CONV_INPUT, CONV_PASSES };
+
+/* A convolution; in backward passes x, w, b and y stand for themselves or for their gradients. */
+struct conv_call {
+    enum conv_pass pass;
+    bool winograd, bias, relu;
+    int64_t stride, padding;
+    struct tensor x, w, b, y;
+};
+
+/* A pooling. */
+struct pool_call {
+    bool max, save;                  /* save: writes the indices of the maxima as a workspace */
+    int64_t kernel, stride, padding; /* padding is left out of averages */
+    struct tensor x, y;
+};
 
 /* Whether the library has Winograd convolutions for AVX-512. */
 extern const bool library_winograd;
