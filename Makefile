@@ -225,7 +225,7 @@ exp-%:
 exp-list:
 	@awk '/^name:/ {name = $$2} /^title:/ {sub(/^title: */, ""); printf "make exp-%-24s %s\n", name, $$0}' experiments/*.yaml
 	@awk -F '"""|: ' '/^"""/ && NF > 2 {printf "make exp-%-24s %s\n", $$2, $$3}' $(PLANS:exp-%=experiments/plans/%.py)
-readme-picture: all $(BUILD)/has-test
+readme-picture: all $(BUILD)/has-figures
 	$(BUILD)/rematch plan vgg16-recompute policy=store_all --alone --out $(BUILD)/store-all.h5 >$(BUILD)/readme-picture.log
 	$(BUILD)/rematch plan vgg16-recompute --alone --out $(BUILD)/segments.h5 >>$(BUILD)/readme-picture.log
 	$(BUILD)/rematch report $(BUILD)/store-all.h5 $(BUILD)/segments.h5 --figures $(BUILD)/readme-picture

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Finds what is missing for the named groups (build, test, check, bench, peers, exp-plans, exp-NAME) and installs it by
-# apt-get where that is allowed; otherwise prints the one command to type and exits 77. Says nothing and exits 0 where
-# nothing is missing.
+# Finds what is missing for the named groups (build, test, test-optional, figures, check, bench, peers, exp-plans,
+# exp-NAME), says how much it is, and installs it by apt-get where that is allowed; otherwise prints the one command to
+# type and exits 77. Says nothing and exits 0 where nothing is missing. Tests that need a package of test-optional are
+# skipped without it.
 #
 #   .ci/deps.sh [-n] [GROUP...]      default: build test; -n: installs nothing
 set -u
@@ -23,12 +24,13 @@ build          header:dnnl.h                            libdnnl-dev
 build          file:/usr/share/javascript/chart.js/chart.min.js libjs-chart.js
 test           pkg-config:criterion                     libcriterion-dev
 test           command:ps                               procps
-test           command:cbc                              coinor-cbc
 test           command:zstd                             zstd
 test           command:h5dump                           hdf5-tools
-test           file:/usr/share/libonnx-testdata/data libonnx-testdata
-test           command:gnuplot                          gnuplot-nox
-test           command:chromium                         chromium
+test-optional  command:cbc                              coinor-cbc
+test-optional  file:/usr/share/libonnx-testdata/data    libonnx-testdata
+test-optional  command:gnuplot                          gnuplot-nox
+test-optional  command:chromium                         chromium
+figures        command:gnuplot                          gnuplot-nox
 check          command:clang-format                     clang-format
 check          command:clang-tidy                       clang-tidy
 check          command:cppcheck                         cppcheck
@@ -86,8 +88,11 @@ if [ "$as" = unknown ]; then
     printf 'missing: %s\nTo install it on Debian, type:\n    sudo %s\n' "$packages" "$install" >&2
     exit 77
 fi
-echo "installing what is missing: $packages" >&2
-$as env DEBIAN_FRONTEND=noninteractive sh -c "apt-get update -q && $install -q" >&2 ||
+$as apt-get update -q >&2 || { echo "apt-get update failed" >&2; exit 77; }
+size=$($as env LC_ALL=C apt-get install --assume-no --no-install-recommends $packages 2>/dev/null |
+    awk '/ newly installed/ {n = $3} /^After this operation/ {print " (" n " packages with all that they need, " $4 " " $5 ")"}')
+echo "installing what is missing: $packages$size" >&2
+$as env DEBIAN_FRONTEND=noninteractive $install -q >&2 ||
     { echo "apt-get failed; the command was: $install" >&2; exit 77; }
 left=$(missing "$@")
 [ -z "$left" ] || { echo "still missing after apt-get: $left" >&2; exit 77; }
