@@ -12,7 +12,7 @@ cannot() { echo "no root of Debian $suite: $1"; exit 77; }
 
 [ "$(id -u)" = 0 ] || cannot "only root can make one"
 [ -e "$root/made" ] || {
-    command -v debootstrap >/dev/null || apt-get install -y -q --no-install-recommends debootstrap >/dev/null 2>&1 ||
+    command -v debootstrap >/dev/null || { apt-get update && apt-get install -y --no-install-recommends debootstrap; } >/dev/null 2>&1 ||
         cannot "debootstrap is missing"
     rm -rf "$root"
     mkdir -p "$root"
