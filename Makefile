@@ -232,11 +232,11 @@ readme-picture: all $(BUILD)/has-figures
 	cp $(BUILD)/readme-picture/memory.svg results/readme-memory.svg
 numerics: all $(BUILD)/has-bench
 	REMATCH_BIN=$(abspath $(BUILD))/rematch /usr/bin/python3 -B experiments/bench/float64.py
-# Installs the newest PyTorch and TensorFlow, about 7 GB (PyTorch brings CUDA's libraries); remove the folder to renew.
+# Installs the newest PyTorch, TensorFlow and JAX, about 7 GB (PyTorch brings CUDA's libraries); remove the folder to renew.
 PEERS := build/bench-venv
 $(PEERS)/made:
 	@[ "$(DEPS)" != no ] && .ci/deps.sh peers && rm -rf $(@D) && /usr/bin/python3 -m venv $(@D) && \
-	    $(@D)/bin/pip install --quiet torch tensorflow-cpu && touch $@
+	    $(@D)/bin/pip install --quiet torch tensorflow-cpu jax && touch $@
 bench: all $(BUILD)/peak
 	@[ -e $(PEERS)/made ] || $(MAKE) --no-print-directory $(PEERS)/made || \
 	    { echo "bench: $(PEERS) cannot be made; Debian's PyTorch is measured"; \

@@ -35,6 +35,7 @@ check          command:clang-format                     clang-format
 check          command:clang-tidy                       clang-tidy
 check          command:cppcheck                         cppcheck
 peers          module:ensurepip                         python3-venv
+peers          file:/usr/lib/x86_64-linux-gnu/libtcmalloc_minimal.so.4 libtcmalloc-minimal4
 bench          module:torch                             python3-torch
 bench          module:h5py                              python3-h5py
 bench          file:/usr/lib/x86_64-linux-gnu/openblas-pthread libopenblas0-pthread

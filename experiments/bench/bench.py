@@ -6,10 +6,11 @@ machine. A run's time is that of its fastest step after the first. Between runs 
 the best-case step: the sum of each op's least time over the steps after the first. A shared machine, whose speed also
 changes by the minute, only makes ops longer, so a ratio is one of the least times over all runs (for best-case steps, of
 each op over all runs of the same plan). The range of the ratios within a turn, and the share of the processors' time
-that other guests of the machine took, show how reliable it is. The peers are the newest PyTorch, whose convolutional
-networks are measured with images in both memory formats, and the newest TensorFlow; a ratio is to the fastest peer that
-stores everything. `make bench` installs them into build/bench-venv (remove it to renew them). Where it cannot, the
-output and the result say so, and Debian's PyTorch is measured.
+that other guests of the machine took, show how reliable it is. The peers are the newest PyTorch, eager and compiled by
+torch.compile, with images in channels-last order, tcmalloc and huge pages; the newest TensorFlow, also compiled by XLA;
+and the newest JAX. A ratio is to the fastest peer that stores everything. Samples are random, the same kind for all.
+`make bench` installs the peers into build/bench-venv (remove it to renew them). Where it cannot, the output and the
+result say so, and Debian's PyTorch is measured.
 
 ResNet-50's memory is compared in the bytes that its plan has alive at once, static memory included, and in those that
 PyTorch's allocator had given out at once, which its profiler counts in two further steps.
@@ -35,6 +36,7 @@ VGG16_PARETO = "experiments/vgg16-pareto.yaml"
 RESNET50, MOBILENET = "experiments/resnet50-pareto.yaml", "experiments/mobilenet-pareto.yaml"
 UNET = "experiments/unet-pareto.yaml"
 SAMPLE_CNN, BERT = "experiments/sample-cnn-recompute.yaml", "experiments/bert-recompute.yaml"
+DIRECT = "conv.algorithm=direct"  # Winograd's counterpart where oneDNN has it, else the same
 OUTPUTS, BITS = "relu_save=output", "relu_save=bits"
 STORE_ALL, SEGMENTS = "policy=store_all", ("policy.name=segments", "policy.segments=5")
 EVERY_BLOCK, OPTIMAL = ("policy.name=every", "policy.unit=group"), "policy.name=optimal"
@@ -43,16 +45,18 @@ GIB = 1024 ** 3
 
 # A peer: its script in bench/, and that script's arguments.
 Peer = collections.namedtuple("Peer", "script arguments", defaults=((),))
-TORCH, TENSORFLOW, ADAMW = "torch_peer.py", "tf_peer.py", ("--optimizer", "adamw")
-NORMALISED = {"PyTorch": Peer(TORCH)}  # tf_peer.py has no network with batch normalisation
+TORCH, TENSORFLOW, JAX, ADAMW = "torch_peer.py", "tf_peer.py", "jax_peer.py", ("--optimizer", "adamw")
+NORMALISED = {"PyTorch": Peer(TORCH)}  # the other peers have no network with batch normalisation
 if measure.NEWEST:
-    NORMALISED["PyTorch, channels last"] = Peer(TORCH, ("--channels-last",))
+    NORMALISED = {"PyTorch": Peer(TORCH, ("--channels-last",)),
+                  "PyTorch, compiled": Peer(TORCH, ("--channels-last", "--compile"))}
 IMAGES = dict(NORMALISED)
 if measure.NEWEST:
-    IMAGES.update({"TensorFlow": Peer(TENSORFLOW),
-                   "TensorFlow, recomputed": Peer(TENSORFLOW, ("--policy", "recompute"))})
-PEERS_ARE = ("the newest PyTorch and TensorFlow, installed by pip" if measure.NEWEST else
-             "Debian's PyTorch alone: the newest PyTorch and TensorFlow could not be installed (build/bench-venv)")
+    IMAGES.update({"TensorFlow": Peer(TENSORFLOW), "TensorFlow, XLA": Peer(TENSORFLOW, ("--jit",)),
+                   "TensorFlow, recomputed": Peer(TENSORFLOW, ("--policy", "recompute")),
+                   "JAX": Peer(JAX), "JAX, recomputed": Peer(JAX, ("--policy", "checkpoint"))})
+PEERS_ARE = ("the newest PyTorch, TensorFlow and JAX, installed by pip" if measure.NEWEST else
+             "Debian's PyTorch alone: the newest peers could not be installed (build/bench-venv)")
 BEST = "best peer"  # that stores everything
 
 # Of ResNet-50: without a convolution in what is recomputed, and within 0.6 of the bytes that PyTorch allocates. Norms
@@ -60,16 +64,23 @@ BEST = "best peer"  # that stores everything
 # less time than the output.
 CHEAP, CHEAPEST = "norms recomputed", "optimal 57.6 %"
 
+def images(side, channels, classes):
+    return f"data={{name: synthetic, shape: [{side}, {side}, {channels}], classes: {classes}}}"
+
+
+VGG16_IMAGES, SAMPLE_IMAGES = images(224, 3, 1000), images(256, 1, 10)
+
 # network -> its batch, and its cells: name -> our spec and overrides, or a peer.
 TURNS = {
     "vgg16": (64, {
-        "store_all": (VGG16, STORE_ALL, OUTPUTS),
-        "segments 5": (VGG16, *SEGMENTS, OUTPUTS),
-        "optimal 64 %": (VGG16_PARETO, OPTIMAL, "policy.budget=64%"),
-        "optimal 46 %": (VGG16_PARETO, OPTIMAL, "policy.budget=46%"),
+        "store_all": (VGG16, STORE_ALL, OUTPUTS, VGG16_IMAGES),
+        "store_all, direct": (VGG16, STORE_ALL, OUTPUTS, VGG16_IMAGES, DIRECT),
+        "segments 5": (VGG16, *SEGMENTS, OUTPUTS, VGG16_IMAGES),
+        "optimal 64 %": (VGG16_PARETO, OPTIMAL, "policy.budget=64%", VGG16_IMAGES),
+        "optimal 46 %": (VGG16_PARETO, OPTIMAL, "policy.budget=46%", VGG16_IMAGES),
         **IMAGES}),
     "sample-cnn": (16, {
-        "store_all": (SAMPLE_CNN, STORE_ALL, OUTPUTS),
+        "store_all": (SAMPLE_CNN, STORE_ALL, OUTPUTS, SAMPLE_IMAGES),
         **IMAGES}),
     "bert": (64, {
         "store_all": (BERT, STORE_ALL),
@@ -82,12 +93,13 @@ TURNS = {
         "PyTorch, every block": Peer(TORCH, ("--policy", "every", *ADAMW))}),
     "resnet50": (32, {
         "store_all": (RESNET50, STORE_ALL),
+        "store_all, direct": (RESNET50, STORE_ALL, DIRECT),
         CHEAP: (RESNET50, "policy={name: selective, kinds: [norm]}"),
         CHEAPEST: (RESNET50, OPTIMAL, "policy.budget=57.6%", BITS),
         "optimal 50 %": (RESNET50, OPTIMAL, "policy.budget=50%"),
         **NORMALISED}),
     "mobilenet": (32, {"store_all": (MOBILENET, STORE_ALL), **NORMALISED}),
-    "unet": (16, {"store_all": (UNET, STORE_ALL), **NORMALISED}),
+    "unet": (16, {"store_all": (UNET, STORE_ALL), "store_all, direct": (UNET, STORE_ALL, DIRECT), **NORMALISED}),
 }
 
 # network -> the spec and overrides whose passes are timed before the cells of ours, for plans by measured costs, of
@@ -111,6 +123,8 @@ RATIOS = [
     ("BERT base step: best peer : store_all", "bert", BEST, "store_all", "at least", 1.4),
     ("BERT base step: PyTorch, every block : ours, every block", "bert", "PyTorch, every block", "every block",
      "at least", 1.25),
+    *((f"{NAMES[network]} step: best peer : store_all, direct", network, BEST, "store_all, direct", "at least", 1)
+      for network in ("vgg16", "resnet50", "unet")),
     ("ResNet-50 step: best peer : store_all", "resnet50", BEST, "store_all", "at least", 1.6),
     ("ResNet-50 step: optimal at 50 % of the live peak : store_all", "resnet50", "optimal 50 %", "store_all",
      "at most", 1.12),
@@ -207,12 +221,12 @@ class Bench:
                   if is_peer(network, name) and "--policy" not in peer.arguments]
         if cell == BEST and stored:
             return min(stored, key=lambda name: self.least(network, name, "step_seconds"))
-        return cell if cell in TURNS[network][1] else None
+        return cell if (network, cell) in self.cells else None
 
     def ratios(self, networks):
         for what, network, above, below, sign, bound in RATIOS:
             above = self.resolved(network, above) if network in networks else None
-            if above:
+            if above and (network, below) in self.cells:
                 what = what.replace(BEST, f"{BEST} ({above})")
                 key = "step_seconds" if is_peer(network, above) else "best_case_seconds"
                 ratio = self.least(network, above, key) / self.least(network, below, key)
@@ -247,7 +261,7 @@ def predictions(bench, networks):
 
 def time_table(bench, networks):
     table = Table("network", "cell", "median", "least", "most", "each run", "best-case", "taken by other guests",
-                  "process at start", "high-water mark")
+                  "process at start", "high-water mark", "without start")
     for network in networks:
         for cell in TURNS[network][1]:
             each, memory = bench.times(network, cell), bench.cells[network, cell][0]
@@ -256,7 +270,8 @@ def time_table(bench, networks):
                       "" if is_peer(network, cell) else
                       " ".join(f"{t:.2f}" for t in bench.values(network, cell, "best_case_seconds")),
                       " ".join(f"{100 * share:.0f} %" for share in bench.values(network, cell, "stolen")),
-                      f"{memory['before_mib']:.0f} MiB", f"{memory['high_water_mib']:.0f} MiB")
+                      f"{memory['before_mib']:.0f} MiB", f"{memory['high_water_mib']:.0f} MiB",
+                      f"{memory['high_water_mib'] - memory['before_mib']:.0f} MiB")
     return table
 
 
@@ -469,7 +484,7 @@ def arenas(bench):
     return table
 
 
-PEER_KEYS = "torch", "tensorflow", "onednn", "blas", "parameters", "losses"
+PEER_KEYS = "torch", "tensorflow", "jax", "onednn", "blas", "parameters", "losses"
 
 
 def provenance(bench, networks):
@@ -493,13 +508,16 @@ def arguments():
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--networks", nargs="*", choices=sorted(TURNS), default=list(TURNS), help="none: plans alone")
     parser.add_argument("--ours", action="store_true", help="without peers")
+    parser.add_argument("--stored", action="store_true", help="only where everything is stored, and no planning")
     parser.add_argument("--out", help="file of the result (default results/bench-cpu.md where everything is measured)")
     options = parser.parse_args()
     if min(options.pairs, options.steps, options.threads, options.batch or 1) < 1:
         parser.error("--pairs, --steps, --threads and --batch: expected 1 or more")
-    for network in TURNS if options.ours else ():
-        for cell in [cell for cell in TURNS[network][1] if is_peer(network, cell)]:
-            del TURNS[network][1][cell]
+    for network, (_, cells) in TURNS.items():
+        for cell in list(cells):
+            stores = "--policy" not in cells[cell].arguments if is_peer(network, cell) else cell.startswith("store_all")
+            if options.ours and is_peer(network, cell) or options.stored and not stores:
+                del cells[cell]
     return options
 
 
@@ -514,19 +532,19 @@ def main():
     bench.ratios(networks)
     source(bench)
     predictions(bench, networks)
-    if "resnet50" in networks:
+    if "resnet50" in networks and not options.stored:
         allocated(bench)
     for network, table in shares(bench, networks).items():
         sections.append((f"Where a step of {network} goes (store_all)", table))
     if networks:
         sections.insert(0, ("Seconds a step, of the fastest after a run's first", time_table(bench, networks)))
         overhead(bench)
-    if options.batch is None:
+    if options.batch is None and not options.stored:
         memory(bench)
         planning(bench)
         sections.append(("Memory of the experiments' own plans", arenas(bench)))
     sections.append(("Provenance", provenance(bench, networks)))
-    everything = options.batch is None and not options.ours and set(networks) == set(TURNS)
+    everything = options.batch is None and not (options.ours or options.stored) and set(networks) == set(TURNS)
     out = options.out or ("results/bench-cpu.md" if everything else None)
     write(out, [("Figures to reach", bench.targets), *sections])
     return 1 if bench.missed else 0

@@ -12,6 +12,7 @@ LIBRARIES = "/usr/lib/x86_64-linux-gnu"  # where Debian keeps a folder for each 
 PROGRAM = os.environ.get("REMATCH_BIN", os.path.join(ROOT, "build", "rematch"))
 TRACE = os.path.join(os.path.dirname(os.path.realpath(PROGRAM)), "trace.so")  # of experiments/bench/gpu/trace.c
 PEERS_PYTHON = os.path.join(ROOT, "build", "bench-venv", "bin", "python3")  # of make bench
+TCMALLOC = os.path.join(LIBRARIES, "libtcmalloc_minimal.so.4")
 DEBIAN_PYTHON = "/usr/bin/python3"
 NEWEST = os.path.exists(os.path.join(ROOT, "build", "bench-venv", "made"))
 PEAK = os.path.join(os.path.dirname(os.path.realpath(PROGRAM)), "peak")  # of experiments/bench/peak.c
@@ -211,9 +212,10 @@ def script_peer(python, script, *words, timeout=None, done=None, **environment):
 
 
 def peer(network, batch, steps, threads, who):
-    """The same training by PyTorch or TensorFlow: the newest, or where `make bench` could not install them, Debian's
-    PyTorch with OpenBLAS, where that is there, whichever BLAS the system has chosen."""
-    environment = {} if NEWEST else {"LD_LIBRARY_PATH": ":".join(os.path.join(LIBRARIES, folder)
+    """The same training by a peer: the newest, with tcmalloc and, in PyTorch's allocator, huge pages; or where `make
+    bench` could not install them, Debian's PyTorch with OpenBLAS, where that is there, whichever BLAS the system has
+    chosen."""
+    environment = {"LD_PRELOAD": TCMALLOC, "THP_MEM_ALLOC_ENABLE": "1"} if NEWEST else {"LD_LIBRARY_PATH": ":".join(os.path.join(LIBRARIES, folder)
                                                                  for folder in ("openblas-pthread", "lapack"))}
     done, = script_peer(PEERS_PYTHON if NEWEST else DEBIAN_PYTHON, who.script, network, "--batch", batch, "--steps",
                         steps, "--threads", threads, *who.arguments, **environment)

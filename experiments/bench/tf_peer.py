@@ -3,11 +3,12 @@
 
     tf_peer.py vgg16 --batch 64 --policy recompute
 
-Policies: none; recompute (tf.recompute_grad around each block; the head is stored). Images are ones in channels-last
-order, labels 1, plain SGD at 0.01, fp32, as in experiments/bench/torch_peer.py; a step is one tf.function.
+Policies: none; recompute (tf.recompute_grad around each block; the head is stored). Images, in channels-last order, and
+labels are random, plain SGD at 0.01, fp32, as in experiments/bench/torch_peer.py; a step is one tf.function, with --jit
+compiled by XLA.
 
 Prints a line of JSON: seconds of each step (the first one builds the graph) and of the fastest after the warm-up steps,
-the process's high-water mark and its memory before the first step in MiB, the losses. Needs tensorflow or
+the process's high-water mark and its memory before it makes the network in MiB, the losses. Needs tensorflow or
 tensorflow-cpu.
 """
 import argparse
@@ -60,7 +61,8 @@ def training(options):
     inputs = widths[-1][-1] * (side if pool == 1 else side // pool ** len(widths)) ** 2
     head = [parameter(a, b) for a, b in zip((inputs, *units), units)]
     variables = [variable for block in (*layers, head) for pair in block for variable in pair]
-    x, labels = tf.ones([options.batch, side, side, channels]), tf.ones([options.batch], tf.int64)
+    x = tf.random.normal([options.batch, side, side, channels])
+    labels = tf.random.uniform([options.batch], maxval=2, dtype=tf.int64)
 
     def forward(y):
         for one in passes:
@@ -70,7 +72,7 @@ def training(options):
             y = tf.matmul(y if i == 0 else tf.nn.relu(y), weight) + bias
         return y
 
-    @tf.function
+    @tf.function(jit_compile=options.jit)
     def step():
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, forward(x)))
@@ -91,6 +93,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("network", choices=sorted(NETWORKS))
     parser.add_argument("--policy", choices=sorted(POLICIES), default="none")
+    parser.add_argument("--jit", action="store_true", help="compile a step by XLA")
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--warm", type=int, default=1, help="first steps that do not count")
@@ -99,8 +102,8 @@ def main():
     options = parser.parse_args()
     tf.config.threading.set_intra_op_parallelism_threads(options.threads)
     tf.random.set_seed(options.seed)
-    step = training(options)
     before, seconds, losses = memory_mib("VmRSS"), [], []
+    step = training(options)
     for _ in range(options.steps):
         start = time.monotonic()
         losses.append(float(step()))

@@ -7,13 +7,13 @@
 
 Policies: none; every (torch.utils.checkpoint around each block, the groups of experiments/models/); segments:K, equal
 numbers of single layers (a block of BERT is one layer), the last segment stored, as checkpoint_sequential does; sqrt: as
-many segments as the square root of the layers. Checkpoints are not reentrant. Images are ones, labels 1, plain SGD at
+many segments as the square root of the layers. Checkpoints are not reentrant. Images and labels are random, plain SGD at
 0.01, as in experiments/vgg16-recompute.yaml and experiments/sample-cnn-recompute.yaml. Tokens are random without
 padding, AdamW at 5e-5, as long as those of experiments/bert-recompute.yaml. All in fp32; on a device TF32 is off and
 cudnn.benchmark on.
 
 Prints one line of JSON for each policy: seconds of each step and of the fastest after the warm-up steps, the process's
-high-water mark and its memory before the first step in MiB, the losses; on a device also the most bytes that PyTorch
+high-water mark and its memory before it makes the network in MiB, the losses; on a device also the most bytes that PyTorch
 reserved, in all steps and after the first ones, and the bytes in use by all processes at the end. With --allocated, on
 a CPU, also the most bytes of all tensors at once: parameters, gradients and batch, and what oneDNN's kernels take of
 PyTorch's allocator. The profiler that counts them slows the steps down. Needs Debian's python3-torch, or a newer
@@ -203,7 +203,7 @@ def unet(options):
 
 
 def images(options, channels, side):
-    return torch.ones(options.batch, channels, side, side), torch.ones(options.batch, dtype=torch.long)
+    return torch.randn(options.batch, channels, side, side), torch.randint(2, (options.batch,))
 
 
 NETWORKS = {"vgg16": vgg16, "sample-cnn": sample_cnn, "bert": bert, "resnet50": resnet50, "mobilenet": mobilenet,
@@ -343,16 +343,19 @@ class HostMemory:
 def train(options, name, forward):
     """What becomes of a network that is trained by one policy from the start."""
     torch.manual_seed(options.seed)
+    before = memory_mib("VmRSS")
     groups, x, labels = NETWORKS[options.network](options)
     order = torch.channels_last if options.channels_last and x.dim() == 4 else torch.preserve_format
     x, labels = x.to(options.device, memory_format=order), labels.to(options.device)
     stages = [stage.to(options.device, memory_format=order) for stage in stages_of(groups)]
     optimizer = OPTIMIZERS[options.optimizer]([p for stage in stages for p in stage.parameters()])
-    before = memory_mib("VmRSS")
+    if options.compile:
+        compiled = torch.compile(lambda part: forward(groups, part))
+    run_batch = (lambda _, part: compiled(part)) if options.compile else forward
     memory = DeviceMemory(options.warm) if options.device == "cuda" else None
     done = []
     for i in range(options.steps):
-        done.append(step(forward, groups, optimizer, x, labels, options.micro_batch or options.batch))
+        done.append(step(run_batch, groups, optimizer, x, labels, options.micro_batch or options.batch))
         if memory:
             memory.ended(i)
     seconds, losses = zip(*done)
@@ -377,6 +380,7 @@ def main():
     parser.add_argument("--blocks", type=int, default=5, help="of the sample CNN")
     parser.add_argument("--length", type=int, default=128, help="tokens of a sample")
     parser.add_argument("--channels-last", action="store_true", help="of images and of convolutions' weights")
+    parser.add_argument("--compile", action="store_true", help="by torch.compile; the first step compiles")
     parser.add_argument("--allocated", action="store_true", help="count the bytes of tensors; on a CPU")
     parser.add_argument("--fused", action="store_true", help="attention by scaled_dot_product_attention")
     parser.add_argument("--optimizer", choices=sorted(OPTIMIZERS), default="sgd")
