@@ -2,6 +2,7 @@
 #include "result/result.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -171,6 +172,20 @@ static enum status read_steps(struct result *r)
     return ST_OK;
 }
 
+/* HDF5 may open a file that was cut behind what it reads first; one that is written may not have its length yet. */
+static enum status check_length(struct result *r)
+{
+    hsize_t bytes = 0;
+    h5_guard(&r->h5);
+    h5_check(&r->h5, H5Fget_filesize(r->h5.file, &bytes) >= 0, "read", "its length");
+    h5_release(&r->h5);
+    TRY(h5_status(&r->h5));
+    if (bytes > r->h5.bytes)
+        return fail(ST_FAILED, "%s: is cut: it has %" PRIu64 " of %" PRIu64 " bytes", r->h5.path, r->h5.bytes,
+                    (uint64_t)bytes);
+    return ST_OK;
+}
+
 static enum status read_all(struct result *r, const char *path)
 {
     struct stat file;
@@ -183,6 +198,7 @@ static enum status read_all(struct result *r, const char *path)
     if (opened != ST_OK && H5Fis_hdf5(path) == 0)
         return fail(ST_SPEC, "%s: not an HDF5 file; expected a result or plan file", path);
     TRY(opened);
+    if (r->whole) TRY(check_length(r));
     TRY(check_schema(r));
     read_root(r);
     TRY(read_tensors(r, "/plan/parameters", &r->parameters));
