@@ -26,8 +26,8 @@ POLICIES = {"none": lambda forward: forward, "checkpoint": jax.checkpoint}
 
 
 def parameter(keys, *shape):
-    """Weights as He and others draw them, 2015, and a bias of zeros."""
-    weights = jax.random.normal(next(keys), shape) * (2 / math.prod(shape[:-1])) ** 0.5
+    """Weights of the variance that keeps a linear layer's, and a bias of zeros."""
+    weights = jax.random.normal(next(keys), shape) * (1 / math.prod(shape[:-1])) ** 0.5
     return weights, jnp.zeros(shape[-1])
 
 

@@ -22,8 +22,8 @@ import tensorflow as tf
 
 
 def parameter(*shape):
-    """Weights as He and others draw them, 2015, and a bias of zeros."""
-    return tf.Variable(tf.random.normal(shape, stddev=(2 / math.prod(shape[:-1])) ** 0.5)), tf.Variable(tf.zeros(shape[-1]))
+    """Weights of the variance that keeps a linear layer's, and a bias of zeros."""
+    return tf.Variable(tf.random.normal(shape, stddev=(1 / math.prod(shape[:-1])) ** 0.5)), tf.Variable(tf.zeros(shape[-1]))
 
 
 def blocks(channels, kernel, pool, widths):
