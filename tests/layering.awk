@@ -17,7 +17,7 @@ BEGIN {
     home["immintrin.h"] = "^(framework/numerics/philox_lanes|kernels/cpu/element_loops).h$"
     home["cudnn.h"] = home["cublas_v2.h"] = home["cuda_runtime.h"] = home["cuda_runtime_api.h"] = \
         "^(kernels/cuda|tests/device)/"
-    home["criterion/criterion.h"] = "^tests/"
+    home["criterion/criterion.h"] = home["criterion/hooks.h"] = "^tests/"
     c_library = " assert ctype errno float inttypes limits math stdarg stdatomic stdbool stddef stdint stdio stdlib " \
         "string time omp fcntl signal unistd sys/mman sys/prctl sys/stat " \
         "sys/types sys/resource sys/wait "
