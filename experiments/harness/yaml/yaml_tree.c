@@ -19,7 +19,7 @@ struct reader {
     int column; /* characters of the source before the text that is parsed */
     struct region *region;
     struct errors *errors;
-    bool stopped;
+    bool stopped, hinted;
 };
 
 /* ---- files ---- */
@@ -101,9 +101,18 @@ static void append(struct yaml_tree *tree, struct yaml_tree *key, struct yaml_tr
     tree->item[tree->count++] = item;
 }
 
+/* Writes a file with every alias replaced by its value; JSON would put texts such as 1e-3 in quotes. */
+#define EXPAND                                                                                                         \
+    "python3 -c 'import sys, yaml; yaml.Dumper.ignore_aliases = lambda *_: True; "                                     \
+    "yaml.dump(yaml.safe_load(sys.stdin), sys.stdout, sort_keys=False)' <FILE >NEW.yaml"
+
 static void refuse_extras(struct reader *r, struct mark mark, const void *anchor, const void *tag)
 {
-    if (anchor) errors_add(r->errors, mark, NULL, "anchors (&name) are not allowed; write the value out");
+    const bool hint = anchor && !r->hinted && !r->source->argument;
+    if (anchor)
+        errors_add(r->errors, mark, NULL, "anchors (&name) are not allowed; write the value out%s",
+                   hint ? ", or let a program do so: " EXPAND : "");
+    r->hinted |= hint;
     if (tag) errors_add(r->errors, mark, NULL, "tags (!name) are not allowed");
 }
 
