@@ -7,30 +7,62 @@
 
 #include "tests/support/cli.h"
 
-/* Defines the function `try WORD...`, which prints what bash would complete, one a line. */
-static const char define_try[] = "try() { COMP_WORDS=(rematch \"$@\"); COMP_CWORD=$#; _rematch 2>/dev/null; printf "
-                                 "\"[%s]\\n\" \"${COMPREPLY[@]}\"; }\n"
+/* Defines the function `try LINE`, which prints what bash would put behind LINE's last break, one a line. Words are
+ * those that readline makes with the presets of COMP_WORDBREAKS: broken by blanks, and = and : are words of their own.
+ */
+static const char define_try[] = "try() {\n"
+                                 "    local left=\"rematch $1\"\n"
+                                 "    COMP_LINE=$left COMP_POINT=${#left} COMP_WORDS=()\n"
+                                 "    while [[ $left =~ ^[[:space:]]*([=:]+|[^[:space:]=:]+)(.*)$ ]]; do\n"
+                                 "        COMP_WORDS+=(\"${BASH_REMATCH[1]}\") left=${BASH_REMATCH[2]}\n"
+                                 "    done\n"
+                                 "    [[ $COMP_LINE != *[[:space:]] ]] || COMP_WORDS+=('')\n"
+                                 "    COMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n"
+                                 "    _rematch 2>/dev/null\n"
+                                 "    printf '[%s]\\n' \"${COMPREPLY[@]}\"\n"
+                                 "}\n"
                                  "rematch() { \"$REMATCH_BIN\" \"$@\"; }\n";
 
 /* What is typed, the last word incomplete; what is and what is not among the completions. */
 static const struct {
-    const char *words, *offered, *not_offered;
+    const char *line, *offered, *not_offered;
 } lines[] = {
-    {"''", "[list]", "[child-run]"},
+    {"", "[list]", "[child-run]"},
     {"sho", "[show]\n", "[plan]"},
-    {"plan ''", "[little-net]", "[small]"},
+    {"plan ", "[little-net]", "[small]"},
     {"run lit", "[little-net]\n", "[other-net]"},
-    {"plan small.yaml policy.bud", "[policy.budget=]", "[policy.segments=]"},
-    {"run small.yaml ''", "[batch=]", "[little-net]"},
+    {"plan --memory 16GB ", "[little-net]", "[batch=]"},
+    {"plan small.yaml policy.gr", "[policy.groups=]", "[policy.segments=]"}, /* the file's policy is manual */
+    {"plan small.yaml policy.", "[policy.name=]", "[policy.budget=]"},
+    {"plan small.yaml policy=optimal policy.", "[policy.budget=]", "[policy.groups=]"},
+    {"plan small.yaml policy.name=dtr policy.", "[policy.budget=]", "[policy.groups=]"},
+    {"plan other-net policy.", "[policy.segments=]", "[policy.groups=]"},
+    {"plan small.yaml optimizer=adam optimizer.", "[optimizer.beta1=]", "[optimizer.momentum=]"},
+    {"run small.yaml ", "[batch=]", "[little-net]"},
+    {"plan small.yaml policy.name=opt", "[optimal]\n", "[policy"},
+    {"plan small.yaml policy=", "[optimal]", "[="},
+    {"plan small.yaml batch=4 policy.name=s", "[store_all]\n[segments]\n", "[optimal]"},
+    {"plan small.yaml policy=segments policy.unit=", "[auto]\n[group]\n[stage]\n", "[optimal]"},
+    {"plan small.yaml drop_dead=f", "[false]\n", "[true]"},
+    {"plan small.yaml optimizer=ad", "[adam]\n[adamw]\n", "[sgd]"},
+    {"run little-net rng=", "[counter]", "[bits]"},
+    {"plan small.yaml batch=", "[]\n", "[optimal]"}, /* any number */
+    {"plan small.yaml model=", "[]\n", "[glorot"},   /* left to the shell, which completes files */
+    {"plan small.yaml nothing=", "[]\n", "[optimal]"},
+    {"show small.yaml policy=", "[]\n", "[optimal]"}, /* takes no keys */
+    {"plan --graph graph.yaml ", "[placed=]", "[optimizer"},
+    {"plan --graph graph.yaml policy=revolve policy.", "[policy.slots=]", "[policy.budget=]"},
+    {"plan --graph ", "[]\n", "[little-net]"},
     {"plan small.yaml --", "[--max-batch]", "[--only]"},
     {"run --on", "[--only]\n", "[--quiet]"},
-    {"run --only ''", "[baseline]\n[variant]\n", "[--only]"},
-    {"help --completion ''", "[bash]\n[zsh]\n", "[plan]"},
+    {"run --only ", "[baseline]\n[variant]\n", "[--only]"},
+    {"run --only=v", "[variant]\n", "[baseline]"},
+    {"help --completion ", "[bash]\n[zsh]\n", "[plan]"},
     {"help ver", "[verify]\n", "[plan]"},
-    {"plan --out ''", "[]\n", "[little-net]"}, /* left to the shell, which completes files */
-    {"show ''", "[]\n", "[little-net]"},
-    {"nothing ''", "[]\n", "[plan]"},
-    {"run '$(touch'", "[$(touch bad)]\n", "[little-net]"}, /* a name is never expanded */
+    {"plan --out ", "[]\n", "[little-net]"},
+    {"show ", "[]\n", "[little-net]"},
+    {"nothing ", "[]\n", "[plan]"},
+    {"run $(touch", "[$(touch bad)]\n", "[little-net]"}, /* a name is never expanded */
 };
 
 Test(shell, bash_completes_from_the_tables)
@@ -38,19 +70,21 @@ Test(shell, bash_completes_from_the_tables)
     struct cli cli;
     cli_open(&cli);
     cli_file(&cli, "try.bash", define_try);
-    cli_run(&cli,
-            "mkdir experiments; cp small.yaml experiments/little-net.yaml; cp small.yaml experiments/other-net.yaml;"
-            "cp small.yaml 'experiments/$(touch bad).yaml'",
-            "help --completion bash >completion; bash -n completion");
+    cli_run(
+        &cli,
+        "mkdir experiments; cp small.yaml experiments/little-net.yaml; cp small.yaml 'experiments/$(touch bad).yaml';"
+        "sed 's/^policy:.*/policy: {name: segments, segments: 2}/' small.yaml >experiments/other-net.yaml;"
+        "printf 'rematch: 1\nname: g\nstages: []\n' >graph.yaml",
+        "help --completion bash >completion; bash -n completion");
     cr_assert(cli.code == 0, "%s", cli.err);
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         char line[512];
-        snprintf(line, sizeof line, ". ./try.bash\n. ./completion\ntry %s\n", lines[i].words);
+        snprintf(line, sizeof line, ". ./try.bash\n. ./completion\ntry '%s'\n", lines[i].line);
         cli_file(&cli, "line", line);
         cli_run(&cli, "", "--version >version; bash line");
-        cr_expect(strstr(cli.out, lines[i].offered), "rematch %s: no %s in\n%s%s", lines[i].words, lines[i].offered,
+        cr_expect(strstr(cli.out, lines[i].offered), "rematch %s: no %s in\n%s%s", lines[i].line, lines[i].offered,
                   cli.out, cli.err);
-        cr_expect(!strstr(cli.out, lines[i].not_offered), "rematch %s:\n%s", lines[i].words, cli.out);
+        cr_expect(!strstr(cli.out, lines[i].not_offered), "rematch %s:\n%s", lines[i].line, cli.out);
     }
     cli_run(&cli, "", "--version >version; ls bad");
     cr_expect(cli.code != 0, "a name was expanded");

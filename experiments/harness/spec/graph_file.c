@@ -49,7 +49,7 @@ static const struct setting node_keys[] = {
 static const struct setting group_keys[] = {{REPEAT}, {.key = NULL}};
 static const char *const list_keys[] = {"stages", "nodes", NULL};
 
-static const struct setting file_keys[] = {
+const struct setting graph_file_keys[] = {
     {"name", SETTING_TEXT, offsetof(struct spec, name), 0, 0, NULL, NULL, "of the graph"},
     {"title", SETTING_TEXT, offsetof(struct spec, title), 0, 0, "", NULL, "one line of text"},
     {"batch", SETTING_INT, offsetof(struct spec, batch), 1, 0x1p31, "0", NULL,
@@ -191,7 +191,7 @@ static void read_file(struct graph_build *b, const struct yaml_tree *root, struc
         yaml_read_error(r, model, NULL, "model", "a graph file has no such key; a spec is planned without --graph");
         return;
     }
-    yaml_read_map(r, root, NULL, "a graph file", file_keys, also_file, spec);
+    yaml_read_map(r, root, NULL, "a graph file", graph_file_keys, also_file, spec);
     if (root->kind != YAML_MAP) return;
     if (!spec->title) spec->title = spec->name;
     yaml_read_version(r, root, "rematch", SPEC_VERSION, "a graph file");
@@ -227,7 +227,7 @@ static enum status load(struct spec *spec, struct network **network)
     if (source_read(spec->path, spec->region, &source) != ST_OK) return ST_SPEC;
     if (!(root = yaml_tree_parse(source, 0, spec->region, errors))) return errors_report(errors, stderr);
     if (yaml_tree_get(root, "batch")) /* before an override of it */
-        yaml_read_value(&b->yaml, yaml_tree_get(root, "batch"), NULL, setting_find(file_keys, "batch"), spec);
+        yaml_read_value(&b->yaml, yaml_tree_get(root, "batch"), NULL, setting_find(graph_file_keys, "batch"), spec);
     b->batch = spec->batch;
     if (root->kind == YAML_MAP) overrides_apply(&b->yaml, root, spec->overrides, spec->override, keys);
     read_file(b, root, spec);

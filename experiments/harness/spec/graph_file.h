@@ -4,6 +4,9 @@
 
 #include "spec/spec.h"
 
+/* The scalars at the top level of a graph file. */
+extern const struct setting graph_file_keys[];
+
 /* Reads path and applies count overrides "key.path=value". spec has name, title, batch (0: none is given), drop_dead,
  * placed, overrides and policy alone (NULL where none is set); network is freed by abstract_destroy. ST_SPEC where
  * anything is wrong: every error was printed on stderr with its place. */

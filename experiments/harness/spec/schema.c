@@ -50,19 +50,6 @@ static json_t *add_keys(struct schema *s, json_t *rows, const struct setting *ke
 
 /* ---- the top level ---- */
 
-/* Keys without a setting or a section. */
-static const struct {
-    const char *key, *expected, *doc;
-    bool needed;
-} other_keys[] = {
-    {"rematch", "1", "version of the format", true},
-    {"baseline", "a map of keys", "keys that the baseline overrides; its policy is store_all", false},
-    {"expect", "a list of maps",
-     "published figures, each judged unless an override changes it; at: the points of a sweep", false},
-    {"published", "a list of maps", "points of other systems, which a report shows beside the plans", false},
-    {"sweep", "a map of keys to lists",
-     "runs each combination: {policy.segments: [1, 2, 5], seed: {from: 1, to: 3}}; zip, exclude", false}};
-
 static void add_top(struct schema *s, json_t *rows, const char *key)
 {
     const struct setting *setting = setting_find(spec_keys, key);
@@ -75,9 +62,8 @@ static void add_top(struct schema *s, json_t *rows, const char *key)
     } else if (section) {
         add(rows, key, "a map of keys", section->needed, NULL, section->doc);
     }
-    for (size_t i = 0; i < sizeof other_keys / sizeof *other_keys; i++)
-        if (!strcmp(key, other_keys[i].key))
-            add(rows, key, other_keys[i].expected, other_keys[i].needed, NULL, other_keys[i].doc);
+    for (const struct other_key *other = spec_other_keys; other->key; other++)
+        if (!strcmp(key, other->key)) add(rows, key, other->expected, other->needed, NULL, other->doc);
 }
 
 static void add_section(struct schema *s, const struct section *section)
@@ -197,22 +183,6 @@ static struct schema all_keys(struct region *region)
     return s;
 }
 
-void schema_keys(FILE *out)
-{
-    region_auto *region = region_create();
-    json_auto_t *all = all_keys(region).all;
-    const char *heading;
-    json_t *one, *row;
-    size_t i;
-    json_object_foreach (all, heading, one) {
-        const bool top = !strcmp(heading, "spec");
-        json_array_foreach (json_object_get(one, "keys"), i, row) {
-            fprintf(out, "%.*s%s%s=\t%s\n", top ? 0 : (int)strcspn(heading, " "), heading, top ? "" : ".",
-                    text_of(row, "key"), text_of(row, "doc"));
-        }
-    }
-}
-
 enum status schema_print(struct arguments *arguments)
 {
     const char *name = arguments->operands ? arguments->operand[0] : NULL;
@@ -224,7 +194,7 @@ enum status schema_print(struct arguments *arguments)
     if (name && !suggest(&s, name, suggestion) && dot) suggest(&s, dot + 1, suggestion);
     if (name) narrow(all, name);
     if (!json_object_size(all))
-        return fail(ST_SPEC, "schema: nothing is called '%s'; rematch schema shows all%s", name, suggestion);
+        return fail(ST_SPEC, "schema: nothing is called '%s'%s; rematch schema shows all", name, suggestion);
     if (arguments->given[OPTION_JSON])
         json_dumpf(all, stdout, JSON_INDENT(2)), putchar('\n');
     else

@@ -6,6 +6,3 @@
 /* The command: every key with its values, default and meaning, by section, as text or as one object; of an operand,
  * only the section, policy, layer or key of that name. ST_SPEC: nothing has that name. */
 enum status schema_print(struct arguments *arguments);
-
-/* The keys that an argument key=value can set, one a line: "policy.budget=", a tab and the meaning. */
-void schema_keys(FILE *out);

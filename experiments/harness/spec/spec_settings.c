@@ -217,6 +217,16 @@ const struct section spec_sections[] = {
     {.key = NULL},
 };
 
+const struct other_key spec_other_keys[] = {
+    {"rematch", "1", "version of the format", true},
+    {"baseline", "a map of keys", "keys that the baseline overrides; its policy is store_all", false},
+    {"expect", "a list of maps",
+     "published figures, each judged unless an override changes it; at: the points of a sweep", false},
+    {"published", "a list of maps", "points of other systems, which a report shows beside the plans", false},
+    {"sweep", "a map of keys to lists",
+     "runs each combination: {policy.segments: [1, 2, 5], seed: {from: 1, to: 3}}; zip, exclude", false},
+    {.key = NULL}};
+
 const char *const spec_order[] = {"rematch",      "name",        "title",       "published",
                                   "model",        "data",        "batch",       "slices",
                                   "whole_layers", "steps",       "epochs",      "seed",

@@ -49,6 +49,13 @@ extern const char *const expectation_names[];
 /* The figures that key ("batch", "optimizer.lr") changes: bit 1 << enum expectation_what for each. */
 unsigned spec_changes(const char *key);
 
+/* Keys of the top level without a setting or a section; ended by a row without key. */
+struct other_key {
+    const char *key, *expected, *doc;
+    bool needed;
+};
+extern const struct other_key spec_other_keys[];
+
 /* All keys of the top level in the order of a resolved spec, NULL-terminated. */
 extern const char *const spec_order[];
 
