@@ -24,6 +24,7 @@
 #include "result/plan_file.h"
 #include "run/bench.h"
 #include "run/job_plans.h"
+#include "spec/full_keys.h"
 #include "spec/graph_file.h"
 #include "spec/schema.h"
 #include "spec/spec.h"
@@ -298,10 +299,12 @@ static bool is_data(const struct arguments *a)
 static int run_command(const struct command *command, int count, char **words)
 {
     struct arguments arguments = {.region = region_create()};
+    if (command->overrides) arguments.keys = full_key_names(arguments.region);
     enum status status = arguments_read(command, count, words, &arguments);
     const bool data = is_data(&arguments), help = arguments.given[OPTION_HELP] || command->run == run_help;
     if (!data) terminal_wrap(&stdout);
     if (help && !data && !terminal_width(stdout)) stdout = terminal_lines(stdout, terminal_columns());
+    if (status == ST_OK && !arguments.given[OPTION_HELP]) status = arguments_results(command, &arguments);
     if (status == ST_OK && arguments.given[OPTION_HELP])
         arguments_help(command, stdout);
     else if (status == ST_OK)

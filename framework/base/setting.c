@@ -192,8 +192,9 @@ static enum status refuse(const struct setting *setting, const char *text, const
     char suggestion[TEXT_SUGGESTION] = "";
     int shown = text_shown(text, SHOWN);
     if (setting->values) text_suggestion(text, setting->values, suggestion);
-    return fail(ST_SPEC, "'%.*s'%s %s; expected %s%s", shown, text, text[shown] ? "..." : "", why,
-                setting_expected(setting, region), suggestion);
+    if (setting->type == SETTING_BYTES) text_size_suggestion(text, suggestion);
+    return fail(ST_SPEC, "'%.*s'%s %s%s; expected %s", shown, text, text[shown] ? "..." : "", why, suggestion,
+                setting_expected(setting, region));
 }
 
 static enum status set(const struct setting *setting, void *object, const char *text, bool ranged,

@@ -113,10 +113,14 @@ char *text_from_bytes(uint64_t value, struct region *region)
     return region_text(region, "%" PRIu64 "%s", value, name[i]);
 }
 
-static bool same_but_case(const char *a, const char *b)
+static bool same_letter(char a, char b) { return tolower((unsigned char)a) == tolower((unsigned char)b); }
+
+/* Whether the texts are the same but for case, as far as their first length characters. */
+static bool same_start(const char *a, const char *b, size_t length)
 {
-    for (; *a && tolower((unsigned char)*a) == *b; a++) b++;
-    return !*a && !*b;
+    for (; length && same_letter(*a, *b); a++, b++, length--)
+        if (!*a) return true;
+    return !length;
 }
 
 char *text_quote(const char *text, struct region *region)
@@ -124,7 +128,7 @@ char *text_quote(const char *text, struct region *region)
     static const char *const taken[] = {"true", "false", "null", "yes", "no", "on", "off", "y", "n", NULL};
     bool bare = isalpha((unsigned char)*text) || *text == '_';
     for (const char *c = text; *c; c++) bare = bare && (isalnum((unsigned char)*c) || strchr("_-./", *c));
-    for (int i = 0; taken[i]; i++) bare = bare && !same_but_case(text, taken[i]);
+    for (int i = 0; taken[i]; i++) bare = bare && !same_start(text, taken[i], WORD_MAX);
     if (bare) return region_text(region, "%s", text);
     char *out = region_array(region, strlen(text) * 4 + 3, 1), *to = out;
     *to++ = '"';
@@ -139,8 +143,6 @@ char *text_quote(const char *text, struct region *region)
     *to = '"';
     return out;
 }
-
-static bool same_letter(char a, char b) { return tolower((unsigned char)a) == tolower((unsigned char)b); }
 
 /* Edits (insert, delete, replace, swap neighbours) from a to b, both shorter than WORD_MAX. */
 static int distance(const char *a, const char *b)
@@ -159,37 +161,92 @@ static int distance(const char *a, const char *b)
     return d[m][n];
 }
 
-/* Words of other programs and earlier names, and their names here. */
+/* Names here, and what other programs and earlier versions call the same, separated by blanks. */
 static const struct {
-    const char *other, *own;
-} synonyms[] = {{"gpu", "cuda"},
-                {"nvidia", "cuda"},
-                {"host", "cpu"},
-                {"onednn", "cpu"},
-                {"learning_rate", "lr"},
-                {"batch_size", "batch"},
-                {"dense", "linear"},
-                {"schedule", "lr_schedule"},
-                {"word", "schedule"},
-                {"replay", "recompute"},
-                {"skip_replay", "skip_recompute"}};
+    const char *own, *others;
+} synonyms[] = {
+    {"cuda", "gpu nvidia"},
+    {"cpu", "host onednn mkldnn"},
+    {"backend", "device accelerator"},
+    {"threads", "num_threads n_threads num_workers"},
+    {"batch", "batch_size bs train_batch_size per_device_train_batch_size"},
+    {"slices", "micro_batch micro_batches micro_batch_size microbatch microbatches num_microbatches grad_accumulation "
+               "gradient_accumulation gradient_accumulation_steps accumulate_grad_batches"},
+    {"epochs", "num_epochs num_train_epochs max_epochs n_epochs"},
+    {"steps", "num_steps max_steps iterations iters"},
+    {"seed", "manual_seed random_seed"},
+    {"lr", "learning_rate"},
+    {"lr_schedule", "schedule scheduler lr_scheduler lr_scheduler_type"},
+    {"warmup", "warmup_steps warmup_ratio"},
+    {"clip", "max_grad_norm gradient_clip_val"},
+    {"weight_decay", "wd"},
+    {"loss", "criterion loss_fn"},
+    {"model", "network net arch"},
+    {"data", "dataset"},
+    {"precision", "dtype mixed_precision"},
+    {"results", "output_dir logdir"},
+    {"policy", "strategy recompute remat checkpointing activation_checkpointing gradient_checkpointing"},
+    {"budget", "memory_budget memory_limit max_memory activation_memory_budget"},
+    {"segments", "num_segments chunks checkpoint_sequential uniform"},
+    {"slots", "checkpoints snapshots"},
+    {"store_all", "none off no_checkpointing"},
+    {"every", "full checkpoint gradient_checkpointing"},
+    {"revolve", "binomial treeverse"},
+    {"milp", "checkmate ilp mip"},
+    {"optimal", "rotor rockmate hiremate best"},
+    {"linear", "dense fc"},
+    {"units", "out_features features hidden_size"},
+    {"conv", "conv1d conv2d convolution"},
+    {"channels", "out_channels filters"},
+    {"kernel", "kernel_size"},
+    {"batch_norm", "bn"},
+    {"global_avg_pool", "adaptiveavgpool2d gap"},
+    {"attention", "multiheadattention self_attention mha sdpa"},
+    {"heads", "num_heads n_heads num_attention_heads"},
+    {"rate", "p dropout_prob"},
+    {"vocabulary", "vocab_size num_embeddings"},
+    {"group", "sequential"},
+    {"residual", "skip"},
+    {"concat", "cat"},
+    {"cross_entropy", "crossentropyloss nll"},
+    {"schedule", "word"},
+    {"recompute", "replay"},
+    {"skip_recompute", "skip_replay"},
+};
+
+/* Of "policy.budget" the second word, unless text has a dot too. */
+static const char *comparable(const char *word, const char *text)
+{
+    const char *dot = strrchr(word, '.');
+    return dot && !strchr(text, '.') ? dot + 1 : word;
+}
+
+static bool among(const char *text, const char *words)
+{
+    for (size_t length; *words; words += length + (words[length] == ' ')) {
+        length = strcspn(words, " ");
+        if (strlen(text) == length && same_start(text, words, length)) return true;
+    }
+    return false;
+}
 
 static const char *synonym(const char *text, const char *const *words)
 {
     for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
-        for (const char *const *word = words; same_but_case(text, synonyms[i].other) && *word; word++)
-            if (!strcmp(*word, synonyms[i].own)) return *word;
+        for (const char *const *word = words; among(text, synonyms[i].others) && *word; word++)
+            if (!strcmp(comparable(*word, text), synonyms[i].own)) return *word;
     return NULL;
 }
 
-static const char *nearest_word(const char *text, const char *const *words)
+const char *text_nearest(const char *text, const char *const *words)
 {
     size_t length = strnlen(text, WORD_MAX);
     const char *nearest = synonym(text, words);
     if (nearest || length < 2 || length == WORD_MAX) return nearest;
     int best = length < 6 ? 1 : (int)length / 3; /* a third of the letters may be wrong */
     for (; *words; words++) {
-        int d = strnlen(*words, WORD_MAX) < WORD_MAX ? distance(text, *words) : WORD_MAX;
+        const char *word = comparable(*words, text);
+        int d = strnlen(word, WORD_MAX) < WORD_MAX ? distance(text, word) : WORD_MAX;
         if (d < best || (d == best && !nearest)) best = d, nearest = *words;
     }
     return nearest;
@@ -197,9 +254,29 @@ static const char *nearest_word(const char *text, const char *const *words)
 
 char *text_suggestion(const char *text, const char *const *words, char suggestion[TEXT_SUGGESTION])
 {
-    const char *near = nearest_word(text, words);
+    const char *near = text_nearest(text, words);
     *suggestion = '\0';
     if (near) snprintf(suggestion, TEXT_SUGGESTION, " (did you mean '%s'?)", near);
+    return suggestion;
+}
+
+char *text_size_suggestion(const char *text, char suggestion[TEXT_SUGGESTION])
+{
+    const size_t digits = strspn(text, "0123456789."), blanks = strspn(text + digits, " ");
+    const char *unit = text + digits + blanks;
+    const size_t length = strlen(unit);
+    char size[32];
+    uint64_t bytes;
+    *suggestion = '\0';
+    for (size_t i = 0; length && i < sizeof units / sizeof *units; i++) {
+        const char *name = units[i].name;
+        const size_t whole = strlen(name);
+        if ((length != whole && length + 1 != whole) || !same_start(unit, name, length)) continue;
+        snprintf(size, sizeof size, "%.*s%s", (int)digits, text, name);
+        if (digits + whole < sizeof size && !text_to_bytes(size, &bytes))
+            snprintf(suggestion, TEXT_SUGGESTION, " (did you mean '%s'?)", size);
+        break;
+    }
     return suggestion;
 }
 

@@ -26,10 +26,16 @@ char *text_from_bytes(uint64_t value, struct region *region);
 /* text as a YAML scalar: bare where every YAML reader takes it for a text, else in double quotes. */
 char *text_quote(const char *text, struct region *region);
 
-/* Writes " (did you mean 'word'?)" into suggestion and returns it: with the word of words (NULL-terminated) that is a
- * synonym of text, or nearest to it, whatever the case; "" where none is near. */
+/* The word of words (NULL-terminated) that is a synonym of text, or nearest to it, whatever the case; NULL: none is
+ * near. Where text has no dot, of a word such as policy.budget what follows the dot counts. */
+const char *text_nearest(const char *text, const char *const *words);
+
+/* Writes " (did you mean 'word'?)" with that word into suggestion and returns it; "" where none is near. */
 enum { TEXT_SUGGESTION = 96 };
 char *text_suggestion(const char *text, const char *const *words, char suggestion[TEXT_SUGGESTION]);
+
+/* The same for what is not quite a size: "16G", "16gb" and "16 GB" are near 16GB. */
+char *text_size_suggestion(const char *text, char suggestion[TEXT_SUGGESTION]);
 
 /* Whether text ends with end and is longer. */
 bool text_ends(const char *text, const char *end);

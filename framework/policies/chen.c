@@ -107,10 +107,11 @@ static enum status emit(const struct policy_input *input, struct schedule *sched
     } else {
         uint64_t bytes;
         double kept, largest;
+        char suggestion[TEXT_SUGGESTION];
         const char *wrong = text_to_bytes(budget, &bytes);
         if (wrong)
-            return fail(ST_SPEC, "policy.segment_budget: '%.*s' %s; expected bytes such as 64MiB, or search",
-                        text_shown(budget, 40), budget, wrong);
+            return fail(ST_SPEC, "policy.segment_budget: '%.*s' %s%s; expected bytes such as 64MiB, or search",
+                        text_shown(budget, 40), budget, wrong, text_size_suggestion(budget, suggestion));
         divide(&s, (double)bytes, &kept, &largest);
     }
     policy_cuts_emit(s.network, &s.stages, s.cut, s.settings, schedule);

@@ -1,7 +1,9 @@
 #include "policies/policy.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "search/budget.h"
 
 #define POLICY(name) extern const struct policy policy_##name;
@@ -15,6 +17,20 @@ const struct policy *const policy_table[] = {
 #undef POLICY
 
 const char *const policy_unit_names[] = {"auto", "group", "stage", NULL};
+
+enum status policy_budget_check(const char *text)
+{
+    char suggestion[TEXT_SUGGESTION], message[256];
+    double share;
+    const enum status status = budget_check(text);
+    if (status != ST_SPEC) return status;
+    text_size_suggestion(text, suggestion);
+    if (!text_to_real(text, &share) && share > 0 && share < 1)
+        snprintf(suggestion, sizeof suggestion, " (did you mean '%.10g%%'?)", 100 * share);
+    snprintf(message, sizeof message, "%s", status_message());
+    const int before = (int)strcspn(message, ";"); /* which what is expected follows */
+    return fail(ST_SPEC, "%.*s%s%s", before, message, suggestion, message + before);
+}
 
 const struct setting policy_budget_keys[] = {POLICY_SETTING_BUDGET(struct budget_settings, "least"), {.key = NULL}};
 

@@ -106,11 +106,15 @@ extern const char *const policy_unit_names[];
             "the last segment is stored, not recomputed, as torch does"                                                \
     }
 
-/* preset: NULL where a budget must be set. For files that include search/budget.h. */
+/* Checks a budget; the error of one that is not quite a size or a share ("16G", "0.4") suggests what was meant. */
+enum status policy_budget_check(const char *text);
+
+/* preset: NULL where a budget must be set. */
 #define POLICY_SETTING_BUDGET(settings, preset)                                                                        \
     {                                                                                                                  \
         "budget", SETTING_TEXT, offsetof(settings, budget), 0, 0, preset, NULL,                                        \
-            "bytes for everything (6GB), a share of store_all's live peak for the arena (64%), or least", budget_check \
+            "bytes for everything (6GB), a share of store_all's live peak for the arena (64%), or least",              \
+            policy_budget_check                                                                                        \
     }
 
 /* The settings of policies that take a budget and nothing else. */

@@ -147,18 +147,6 @@ Test(cli, wrong_arguments_exit_with_2, .timeout = 120)
     cli_close(&cli);
 }
 
-Test(cli, a_misspelt_experiment_gets_a_suggestion)
-{
-    struct cli cli;
-    cli_open(&cli);
-    cli_run(&cli, "mkdir experiments; cp small.yaml experiments/little-net.yaml", "plan litle-net");
-    cr_expect(cli.code == 2);
-    cli_complains(&cli, "(did you mean 'little-net'?)");
-    cli_expect(&cli, 2, "plan faraway");
-    cr_expect(!strstr(cli.err, "did you mean"), "%s", cli.err);
-    cli_close(&cli);
-}
-
 /* The message has the beginning of the name, and the reason. */
 Test(cli, an_overlong_name_keeps_the_reason)
 {

@@ -83,7 +83,7 @@ static const struct {
     {"show $A", 0, "live_peak_bytes"},
     {"show $A --provenance", 0, "memory_bytes"},
     {"verify $A", 0, "plan      right"},
-    {"plan wide.yaml polcy.name=every data.shape=[4,4,1,", 2, "did you mean 'policy'?"},
+    {"plan wide.yaml polcy.name=every data.shape=[4,4,1,", 2, "'policy'?); expected one of name|title|batch|"},
     {"plan wide.yaml policy.name=nothing_that_there_is_in_any_list_of_the_policies_that_are_known", 2, "one of"},
     {"run wide.yaml --nonsense", 2, "see rematch run --help"},
     {"nonsense", 2, "unknown command"},

@@ -69,8 +69,9 @@ Test(overrides, errors_are_reported_at_the_argument)
     static const struct {
         const char *arguments, *message;
     } cases[] = {
-        {"bacth=8", "argument 'bacth=8': error: bacth: a spec has no such key; expected one of name|"},
-        {"bacth=8", "(did you mean 'batch'?)\n  bacth=8\n  ^~~~~\n"},
+        {"bacth=8", "argument 'bacth=8': error: bacth: a spec has no such key (did you mean 'batch'?); expected one of "
+                    "name|"},
+        {"bacth=8", "|sweep\n  bacth=8\n  ^~~~~\n"},
         {"batch=64x", "argument 'batch=64x': error: batch: '64x' is not an integer; expected an integer of 1..16777216"
                       "\n  batch=64x\n        ^~~\n"},
         {"policy.segments=3", "error: policy.segments: policy store_all has no such key"},
@@ -93,6 +94,79 @@ Test(overrides, errors_are_reported_at_the_argument)
         const char *text = messages();
         cr_expect(!spec && strstr(text, cases[i].message), "%s told\n%s\nnot\n%s", cases[i].arguments, text,
                   cases[i].message);
+        spec_destroy(spec);
+    }
+}
+
+/* What people write who know other programs, and the word or argument that is suggested before any list. */
+Test(overrides, other_programs_words_are_understood)
+{
+    static const struct {
+        const char *arguments, *guess;
+    } cases[] = {
+        {"lr=0.1", "(did you mean 'optimizer.lr'?)"},
+        {"learning_rate=0.1", "(did you mean 'optimizer.lr'?)"},
+        {"optimizer.learning_rate=1", "(did you mean 'lr'?)"},
+        {"momentum=0.9", "(did you mean 'optimizer.momentum'?)"},
+        {"lr_scheduler_type=linear", "(did you mean 'lr_schedule'?)"},
+        {"threads=2", "(did you mean 'backend.threads'?)"},
+        {"num_threads=2", "(did you mean 'backend.threads'?)"},
+        {"device=cpu", "(did you mean 'backend'?)"},
+        {"backend=gpu", "(did you mean 'cuda'?)"},
+        {"batch_size=4", "(did you mean 'batch'?)"},
+        {"per_device_train_batch_size=4", "(did you mean 'batch'?)"},
+        {"micro_batch=2", "(did you mean 'slices'?)"},
+        {"gradient_accumulation_steps=2", "(did you mean 'slices'?)"},
+        {"num_train_epochs=2", "(did you mean 'epochs'?)"},
+        {"dtype=fp16", "(did you mean 'precision'?)"},
+        {"gradient_checkpointing=true", "(did you mean 'policy'?)"},
+        {"segments=2", "(did you mean 'policy.segments'?)"},
+        {"budget=40%", "(did you mean 'policy.budget'?)"},
+        {"segment=2", "(did you mean 'policy.segments'?)"},
+        {"data.batch=3", "(did you mean 'batch'?)"},
+        {"policy.budget=40%", "store_all has no such key (others do: rematch schema policy.budget)"},
+        {"policy=checkmate", "(did you mean 'milp'?)"},
+        {"policy=none", "(did you mean 'store_all'?)"},
+        {"policy=Checkpoint_Sequential", "(did you mean 'segments'?)"},
+        {"optimizer=AdamW", "(did you mean 'adamw'?)"},
+        {"policy=optimal policy.budget=16G", "'16G' is not a size (did you mean '16GB'?); expected"},
+        {"policy=optimal policy.budget=16gb", "(did you mean '16GB'?)"},
+        {"policy=dtr policy.budget=16gib", "(did you mean '16GiB'?)"},
+        {"policy=milp policy.budget=0.4", "(did you mean '40%'?)"},
+        {"policy=optimal policy.budget=0.125", "(did you mean '12.5%'?)"},
+        {"conv.scratch_limit=16M", "(did you mean '16MB'?)"},
+        {"batch=8,16", "(for several values: 'sweep={batch: [8,16]}')"},
+        {"batch=[8,16]", "(for several values: 'sweep={batch: [8, 16]}'"},
+        {"policy=segments policy.segments=2,4", "(for several values: 'sweep={policy.segments: [2,4]}'"},
+        {"policy=every,sqrt", "(for several values: 'sweep={policy.name: [every,sqrt]}'"},
+        {"policy=optimal policy.budget=40%,60%", "(for several values: 'sweep={policy.budget: [40%,60%]}'"},
+        {"data.shape=4,4,1", "(did you mean [4,4,1]?)"},
+        {"model.layers=[lstm]", "can be planned as a graph file (rematch plan --graph); expected one of conv|"},
+        {"model.layers=[conv2d]", "(did you mean 'conv'?); expected one of conv|"},
+        {"model.layers=[{\"linear\":{\"out_features\":3}}]", "(did you mean 'units'?)"},
+        {"model.layers=[{\"linear\":{\"lr\":3}}]", "linear has no such key; expected"}, /* no key of a spec is meant */
+        {"unheard_of=3", "a spec has no such key; expected"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct spec *spec = load(MINIMAL, cases[i].arguments, false);
+        const char *text = messages(), *guess = strstr(text, cases[i].guess),
+                   *list = strstr(text, "; expected one of ");
+        cr_expect(!spec && guess, "%s: no %s in\n%s", cases[i].arguments, cases[i].guess, text);
+        cr_expect(!guess || !list || guess < list, "%s: a list comes first in\n%s", cases[i].arguments, text);
+        spec_destroy(spec);
+    }
+}
+
+/* As the error says it. */
+Test(overrides, a_suggested_sweep_is_one)
+{
+    static const struct {
+        const char *sweep;
+        int points;
+    } cases[] = {{"sweep={\"batch\":[8,16]}", 2}, {"sweep={\"policy.name\":[every,sqrt]}", 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct spec *spec = load_well(MINIMAL, cases[i].sweep, false);
+        cr_expect(spec->points == cases[i].points, "%s: %d points", cases[i].sweep, spec->points);
         spec_destroy(spec);
     }
 }

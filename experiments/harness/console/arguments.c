@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #include "base/text.h"
@@ -48,7 +49,22 @@ static bool word_among(const char *words, const char *word)
     return false;
 }
 
-static enum status unknown_option(const struct command *command, const char *word, size_t length)
+/* The argument that sets a key like the option's name, " (did you mean 'batch=8'?)"; "": there is none. */
+static const char *guess_override(const struct arguments *arguments, const char *word, const char *next)
+{
+    const size_t dashes = strspn(word, "-");
+    char *name = region_text(arguments->region, "%.*s", (int)strcspn(word + dashes, "="), word + dashes);
+    const char *equals = strchr(word, '='), *value = equals ? equals + 1 : next && *next != '-' ? next : "VALUE";
+    for (char *c = name; *c; c++)
+        if (*c == '-') *c = '_';
+    const char *key = arguments->keys ? text_nearest(name, arguments->keys) : NULL;
+    if (!key) return "";
+    return region_text(arguments->region, " (did you mean '%s=%.*s'?)", key, text_shown(value, 60), value);
+}
+
+/* next: the word behind it; NULL: none. */
+static enum status unknown_option(const struct command *command, const struct arguments *arguments, const char *word,
+                                  size_t length, const char *next)
 {
     const char *known[OPTIONS + 1] = {NULL};
     char name[64], suggestion[TEXT_SUGGESTION];
@@ -56,8 +72,9 @@ static enum status unknown_option(const struct command *command, const char *wor
     for (int i = 0; i < OPTIONS; i++)
         if (arguments_take(command, i)) known[count++] = option_rows[i].name;
     snprintf(name, sizeof name, "%.*s", text_shown(word, (int)length < 60 ? (int)length : 60), word);
+    text_suggestion(name, known, suggestion);
     return fail(ST_SPEC, "%s: unknown option %s%s; see rematch %s --help", command->name, word,
-                text_suggestion(name, known, suggestion), command->name);
+                *suggestion ? suggestion : guess_override(arguments, word, next), command->name);
 }
 
 /* Reads the option at words[*at], with its value from the same word or the next. */
@@ -67,7 +84,7 @@ static enum status read_option(const struct command *command, int count, char **
     const char *word = words[*at], *equals = strchr(word, '='), *value = equals ? equals + 1 : NULL;
     const size_t length = equals ? (size_t)(equals - word) : strlen(word);
     const int option = find_option(command, word, length);
-    if (option < 0) return unknown_option(command, word, length);
+    if (option < 0) return unknown_option(command, arguments, word, length, *at + 1 < count ? words[*at + 1] : NULL);
     if (!option_rows[option].value && value)
         return fail(ST_SPEC, "%s: %s takes no value", command->name, option_rows[option].name);
     if (option_rows[option].value && !value && *at + 1 < count) value = words[++*at];
@@ -84,6 +101,15 @@ static bool is_override(const char *word)
 {
     size_t key = strcspn(word, "=");
     return word[key] == '=' && memchr(word, '/', key) == NULL;
+}
+
+/* Whether word is a key of a spec, or one with a colon. */
+static bool is_key(const struct arguments *arguments, const char *word)
+{
+    const size_t length = strcspn(word, ":");
+    for (const char *const *key = arguments->keys; key && *key; key++)
+        if (strlen(*key) == length && !strncmp(*key, word, length)) return !word[length] || !word[length + 1];
+    return false;
 }
 
 enum status arguments_read(const struct command *command, int count, char **words, struct arguments *arguments)
@@ -103,8 +129,10 @@ enum status arguments_read(const struct command *command, int count, char **word
     }
     if (arguments->given[OPTION_HELP]) return ST_OK;
     if (arguments->operands > command->most)
-        return fail(ST_SPEC, "%s: unexpected '%s'; usage: rematch %s", command->name, arguments->operand[command->most],
-                    command->usage);
+        return fail(
+            ST_SPEC, "%s: unexpected '%s'%s; usage: rematch %s", command->name, arguments->operand[command->most],
+            is_key(arguments, arguments->operand[command->most]) ? " (a key is set as in batch=8, without blanks)" : "",
+            command->usage);
     if (arguments->operands < command->least)
         return fail(ST_SPEC, "%s: too few arguments; usage: rematch %s", command->name, command->usage);
     return ST_OK;
@@ -173,16 +201,58 @@ const char **arguments_spec_names(struct region *region)
     return names;
 }
 
+/* What a name that no spec has may mean: the names that begin with it, or one that is like it. */
+static const char *guess_spec(const char *word, struct region *region)
+{
+    enum { SHOWN = 8 };
+    const char **names = arguments_spec_names(region), *text = "";
+    char suggestion[TEXT_SUGGESTION];
+    int count = 0;
+    for (const char **name = names; *name && *word; name++) {
+        if (strncasecmp(*name, word, strlen(word)) != 0) continue;
+        if (count++ < SHOWN) text = region_text(region, "%s%s%s", text, *text ? ", " : "", *name);
+    }
+    if (count > SHOWN) text = region_text(region, "%s and %d more", text, count - SHOWN);
+    if (count) return region_text(region, " (so begin%s %s)", count == 1 ? "s" : "", text);
+    return region_text(region, "%s", text_suggestion(word, names, suggestion));
+}
+
 enum status arguments_spec(const struct arguments *arguments, const char **path)
 {
     struct region *region = arguments->region;
     const char *word = arguments->operand[0];
+    const bool file = text_ends(word, ".yaml");
     *path = word;
     if (is_file(word) || strchr(word, '/')) return ST_OK;
-    *path =
-        region_text(region, "%s/%s%s", arguments_experiments(region), word, text_ends(word, ".yaml") ? "" : ".yaml");
+    *path = region_text(region, "%s/%s%s", arguments_experiments(region), word, file ? "" : ".yaml");
     if (is_file(*path)) return ST_OK;
-    char suggestion[TEXT_SUGGESTION];
-    return fail(ST_SPEC, "no spec '%s': neither %s nor %s is a file; rematch list shows the experiments%s", word, word,
-                *path, text_suggestion(word, arguments_spec_names(region), suggestion));
+    const int length = (int)strlen(word) - (file ? (int)strlen(".yaml") : 0);
+    return fail(ST_SPEC, "no spec '%s'%s: neither %s nor %s is a file; rematch list shows the experiments", word,
+                guess_spec(region_text(region, "%.*s", length, word), region), word, *path);
+}
+
+/* Whether the command's operands are files that runs or plans wrote. */
+static bool takes_results(const struct command *command)
+{
+    static const char *const words[] = {" FILE", " RUN", " A B", " [FOLDER"};
+    bool takes = false;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) takes |= strstr(command->usage, words[i]) != NULL;
+    return takes && !command->overrides;
+}
+
+enum status arguments_results(const struct command *command, const struct arguments *arguments)
+{
+    for (int i = 0; takes_results(command) && i < arguments->operands; i++) {
+        const char *word = arguments->operand[i], **name = arguments_spec_names(arguments->region);
+        struct stat about;
+        while (*name && strcmp(*name, word) != 0) name++;
+        if (!*name || stat(word, &about) == 0) continue;
+        const char *folder = region_text(arguments->region, "results/%s", word);
+        if (stat(folder, &about) != 0)
+            return fail(ST_SPEC, "%s: '%s' is an experiment, no file; rematch run %s writes its files to %s/",
+                        command->name, word, word, folder);
+        return fail(ST_SPEC, "%s: '%s' is an experiment, no file; rematch list %s shows its files", command->name, word,
+                    folder);
+    }
+    return ST_OK;
 }

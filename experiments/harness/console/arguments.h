@@ -29,7 +29,8 @@ struct arguments {
     const char *value[OPTIONS]; /* of an option that takes one */
     int operands, overrides;
     const char **operand, **override;
-    int code; /* the exit code of a command that did not fail */
+    const char *const *keys; /* that overrides can set, in full, NULL-terminated, for suggestions; NULL: none */
+    int code;                /* the exit code of a command that did not fail */
 };
 
 /* Whether a folder's entry is a spec, for scandir(). */
@@ -67,6 +68,9 @@ extern const char arguments_override_doc[];
 
 /* Prints usage, description and one line per option. */
 void arguments_help(const struct command *command, FILE *out);
+
+/* ST_SPEC: an operand of a command that reads files of runs is the name of an experiment, and no file. */
+enum status arguments_results(const struct command *command, const struct arguments *arguments);
 
 /* The path of a spec given as a path, or as the bare name of a known experiment. ST_SPEC: neither is there. */
 enum status arguments_spec(const struct arguments *arguments, const char **path);

@@ -250,12 +250,13 @@ static const struct {
 static enum status read_values(const struct arguments *a, struct plan_query *query)
 {
     const char *memory = a->value[OPTION_MEMORY], *slowdown = a->value[OPTION_SLOWDOWN], *wrong = NULL;
+    char suggestion[TEXT_SUGGESTION];
     if (memory) wrong = text_to_bytes(memory, &query->memory);
     if (memory && !wrong && !query->memory) wrong = "must be greater than 0";
     if (memory && !wrong && isdigit((unsigned char)memory[strlen(memory) - 1])) wrong = "has no unit";
     if (wrong)
-        return fail(ST_SPEC, "plan: --memory '%.*s' %s; expected a size with a unit such as 16GB",
-                    text_shown(memory, 40), memory, wrong);
+        return fail(ST_SPEC, "plan: --memory '%.*s' %s%s; expected a size with a unit such as 16GB",
+                    text_shown(memory, 40), memory, wrong, text_size_suggestion(memory, suggestion));
     if (slowdown) wrong = text_to_real(slowdown, &query->slowdown);
     if (slowdown && !wrong && query->slowdown < 1)
         wrong = "is less than 1, and no schedule is faster than every pass once";

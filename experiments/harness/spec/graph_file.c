@@ -136,7 +136,7 @@ static unsigned read_reads(struct graph_build *b, const struct yaml_tree *tree, 
             reads |= meaning[word];
         else
             yaml_read_error(&b->yaml, graph_build_item(tree, "reads", k), path, "reads", "%s",
-                            yaml_read_unknown(&b->yaml, list->texts[k], words));
+                            yaml_read_unknown(&b->yaml, list->texts[k], words, ""));
     }
     return reads;
 }

@@ -103,7 +103,11 @@ static bool find_form(struct yaml_reader *r, const struct yaml_tree *name, const
         yaml_read_error(r, name, path, NULL, "%s joins two branches; write residual: {layers: [...]%s}", name->text,
                         item->layer->keys ? region_text(r->region, ", join: [%s]", name->text) : "");
     else
-        yaml_read_error(r, name, path, NULL, "%s", yaml_read_unknown(r, name->text, all_names(allows, r->region)));
+        yaml_read_error(r, name, path, NULL, "%s",
+                        yaml_read_unknown(r, name->text, all_names(allows, r->region),
+                                          allows == model_lists ? "; a network of other layers can be planned as a "
+                                                                  "graph file (rematch plan --graph)"
+                                                                : ""));
     return false;
 }
 

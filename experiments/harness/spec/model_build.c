@@ -70,7 +70,7 @@ static bool is_called(const struct layer_list *list, const char *name)
     return false;
 }
 
-/* The newest complete names, as they are written in this scope, and the one that is like name. */
+/* The end of an error: the name that is like name, and the newest complete ones, as they are written in this scope. */
 static const char *known_names(struct building *b, const struct scope *scope, const char *name)
 {
     const char **words, *text = "";
@@ -82,11 +82,11 @@ static const char *known_names(struct building *b, const struct scope *scope, co
         const char *full = b->named[i].name;
         if (b->named[i].value != OPEN) words[count++] = full + (strncmp(full, scope->nodes, prefix) ? 0 : prefix);
     }
-    if (!count) return "nothing before it has a name";
+    if (!count) return "; nothing before it has a name";
     for (int i = 0; i < count && i < NAMES_SHOWN; i++)
         text = region_text(b->region, "%s%s%s", text, i ? "|" : "", words[i]);
-    return region_text(b->region, "expected one of %s%s%s", text, count > NAMES_SHOWN ? "|..." : "",
-                       text_suggestion(name, words, suggestion));
+    return region_text(b->region, "%s; expected one of %s%s", text_suggestion(name, words, suggestion), text,
+                       count > NAMES_SHOWN ? "|..." : "");
 }
 
 static const struct named *look_up(struct building *b, const struct scope *scope, const char *name)
@@ -120,9 +120,9 @@ static enum status resolve(struct building *b, const struct scope *scope, const 
     b->at = item->from_at;
     b->key = "from";
     return fail(ST_SPEC,
-                found || inside        ? "'%.*s' is not complete here; %s"
-                : comes_later(b, name) ? "'%.*s' comes later; %s"
-                                       : "nothing before it is called '%.*s'; %s",
+                found || inside        ? "'%.*s' is not complete here%s"
+                : comes_later(b, name) ? "'%.*s' comes later%s"
+                                       : "nothing before it is called '%.*s'%s",
                 text_shown(name, NAME_SHOWN), name, known_names(b, scope, name));
 }
 

@@ -59,7 +59,7 @@ const struct yaml_tree *model_parameters(struct yaml_reader *r, const struct yam
         const char *name = values->key[i]->text;
         if (!yaml_read_among(name, p.used))
             yaml_read_error(r, values->key[i], "model.parameters", name, "%s",
-                            p.count ? yaml_read_unknown(r, name, p.used) : "the model has no parameters");
+                            p.count ? yaml_read_unknown(r, name, p.used, "") : "the model has no parameters");
     }
     return layers;
 }

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "spec/full_keys.h"
 #include "spec/spec_read.h"
 #include "spec/spec_settings.h"
 
@@ -58,7 +59,7 @@ static struct yaml_tree *make_baseline(struct loader *l, const struct yaml_tree 
         if (spec_is_own(key))
             yaml_tree_set(own, key, block->key[i]->mark, block->item[i], l->region);
         else
-            yaml_read_error(r, block->key[i], "baseline", key, "%s", yaml_read_unknown(r, key, own_keys));
+            yaml_read_error(r, block->key[i], "baseline", key, "%s", yaml_read_unknown(r, key, own_keys, ""));
     }
     if (is_text(yaml_tree_get(block, "update"), "separate")) set_key(own, "update_part", NULL, l->region);
     return own;
@@ -174,9 +175,10 @@ enum status spec_load_as(const char *path, const char *shown, int count, const c
                          struct spec **spec)
 {
     struct region *region = region_create();
-    struct loader l = {.reader.yaml = {region, errors_create(region), yaml_read_folder(path, region)},
-                       .region = region,
-                       .overrides = count};
+    struct loader l = {
+        .reader.yaml = {region, errors_create(region), yaml_read_folder(path, region), full_key_names(region)},
+        .region = region,
+        .overrides = count};
     struct source *source;
     NEW(region, l.key, (size_t)count);
     *spec = NULL;

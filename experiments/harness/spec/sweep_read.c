@@ -105,7 +105,7 @@ int sweep_condition(struct yaml_reader *r, const struct yaml_tree *map, const ch
         int a = 0, v = 0;
         while (a < spec->axes && strcmp(keys[a], map->key[i]->text) != 0) a++;
         if (a == spec->axes) {
-            const char *why = spec->axes ? yaml_read_unknown(r, map->key[i]->text, keys) : "nothing is swept";
+            const char *why = spec->axes ? yaml_read_unknown(r, map->key[i]->text, keys, "") : "nothing is swept";
             yaml_read_error(r, map->key[i], path, map->key[i]->text, "%s", why);
             continue;
         }

@@ -15,6 +15,12 @@ static const char *const kinds[] = {[YAML_BROKEN] = "nothing that can be read",
                                     [YAML_LIST] = "a list",
                                     [YAML_MAP] = "a map of keys"};
 
+static const char *full_key(struct yaml_reader *r, const char *path, const char *key)
+{
+    const bool both = path && *path && key && *key;
+    return region_text(r->region, "%s%s%s", path ? path : "", both ? "." : "", key ? key : "");
+}
+
 void yaml_read_error(struct yaml_reader *r, const struct yaml_tree *at, const char *path, const char *key,
                      const char *format, ...)
 {
@@ -24,18 +30,28 @@ void yaml_read_error(struct yaml_reader *r, const struct yaml_tree *at, const ch
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
     if (at->kind == YAML_BROKEN) return; /* already reported */
-    bool both = path && *path && key && *key;
-    const char *full = region_text(r->region, "%s%s%s", path ? path : "", both ? "." : "", key ? key : "");
-    errors_add(r->errors, at->mark, full, "%s", message);
+    errors_add(r->errors, at->mark, full_key(r, path, key), "%s", message);
 }
 
-char *yaml_read_unknown(struct yaml_reader *r, const char *word, const char *const *words)
+char *yaml_read_unknown(struct yaml_reader *r, const char *word, const char *const *words, const char *otherwise)
 {
     struct setting any = {.type = SETTING_CHOICE, .values = words};
     char suggestion[TEXT_SUGGESTION];
     int shown = text_shown(word, SHOWN);
-    return region_text(r->region, "'%.*s'%s is not known; expected %s%s", shown, word, word[shown] ? "..." : "",
-                       setting_expected(&any, r->region), text_suggestion(word, words, suggestion));
+    return region_text(r->region, "'%.*s'%s is not known%s; expected %s", shown, word, word[shown] ? "..." : "",
+                       *text_suggestion(word, words, suggestion) ? suggestion : otherwise,
+                       setting_expected(&any, r->region));
+}
+
+static bool is_list(const struct setting *setting)
+{
+    return setting->type == SETTING_INTS || setting->type == SETTING_TEXTS;
+}
+
+/* Whether a text can stand in a list as it is. */
+static bool plain_text(const char *text)
+{
+    return !text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+.,%")];
 }
 
 static void read_list(struct yaml_reader *r, const struct yaml_tree *list, const char *path,
@@ -75,23 +91,48 @@ static const char *find_path(struct yaml_reader *r, const struct yaml_tree *at)
     return at->text;
 }
 
+/* How several values are given, where value is a list of them or a text with commas; else "". */
+static const char *guess_values(struct yaml_reader *r, const struct yaml_tree *value, const char *path,
+                                const struct setting *setting)
+{
+    const bool text = value->kind == YAML_TEXT && strchr(value->text, ',') && plain_text(value->text);
+    const char *list = text                                           ? region_text(r->region, "[%s]", value->text)
+                       : value->kind == YAML_LIST && value->count > 1 ? yaml_tree_print(value, r->region)
+                                                                      : NULL;
+    const char *full = full_key(r, path, setting->key), *mark = value->mark.source->argument ? "'" : "";
+    if (!list) return "";
+    if (is_list(setting)) return region_text(r->region, " (did you mean %s?)", list);
+    if (!r->keys || !yaml_read_among(full, r->keys)) return "";
+    return region_text(r->region, " (for several values: %ssweep%s{%s: %s}%s)", mark, *mark ? "=" : ": ", full, list,
+                       mark);
+}
+
+/* The failure of setting_set(), with what may be meant before what is expected. */
+static void wrong_value(struct yaml_reader *r, const struct yaml_tree *value, const char *path,
+                        const struct setting *setting)
+{
+    const char *message = region_text(r->region, "%s", status_message()), *expected = strstr(message, "; expected");
+    const int before = (int)(expected ? (size_t)(expected - message) : strlen(message));
+    yaml_read_error(r, value, path, setting->key, "%.*s%s%s", before, message, guess_values(r, value, path, setting),
+                    message + before);
+}
+
 void yaml_read_value(struct yaml_reader *r, const struct yaml_tree *value, const char *path,
                      const struct setting *setting, void *object)
 {
-    bool list = setting->type == SETTING_INTS || setting->type == SETTING_TEXTS;
-    bool file = setting->type == SETTING_PATH;
-    bool words =
+    const bool list = is_list(setting), file = setting->type == SETTING_PATH;
+    const bool words =
         file || setting->type == SETTING_TEXT || setting->type == SETTING_TEXTS || setting->type == SETTING_CHOICE;
     if (list && value->kind == YAML_LIST)
         read_list(r, value, path, setting, object);
     else if (value->kind != YAML_TEXT)
-        yaml_read_error(r, value, path, setting->key, "%s; expected %s", kinds[value->kind],
-                        setting_expected(setting, r->region));
+        yaml_read_error(r, value, path, setting->key, "%s%s; expected %s", kinds[value->kind],
+                        guess_values(r, value, path, setting), setting_expected(setting, r->region));
     else if (value->quoted && !words)
         yaml_read_error(r, value, path, setting->key, "a text in quotes; expected %s",
                         setting_expected(setting, r->region));
     else if (setting_set(setting, object, file ? find_path(r, value) : value->text, r->region) != ST_OK)
-        yaml_read_error(r, value, path, setting->key, "%s", status_message());
+        wrong_value(r, value, path, setting);
 }
 
 bool yaml_read_among(const char *word, const char *const *words)
@@ -101,12 +142,30 @@ bool yaml_read_among(const char *word, const char *const *words)
     return false;
 }
 
+/* What key of a spec the unknown one at path may mean: one of known, the keys of its map, or of another section. */
+static const char *guess_key(struct yaml_reader *r, const char *path, const char *key, const char *const *known)
+{
+    const char **words = NULL, *full = full_key(r, path, key);
+    const bool section = r->keys && !(path && strpbrk(path, ".["));
+    char suggestion[TEXT_SUGGESTION];
+    int count = 0;
+    if (section && yaml_read_among(full, r->keys))
+        return region_text(r->region, " (others do: rematch schema %s)", full);
+    for (const char *const *lists[] = {known, section ? r->keys : NULL, NULL}, *const **list = lists; *list; list++)
+        for (const char *const *word = *list; *word; word++) {
+            region_grow(r->region, &words, count, sizeof *words);
+            words[count++] = *word;
+        }
+    region_grow(r->region, &words, count, sizeof *words);
+    words[count] = NULL;
+    return region_text(r->region, "%s", text_suggestion(key, words, suggestion));
+}
+
 static void unknown_key(struct yaml_reader *r, const struct yaml_tree *key, const char *path, const char *of,
                         const struct setting *keys, const char *const *also)
 {
     const char **known;
     size_t count = 0;
-    char suggestion[TEXT_SUGGESTION];
     for (const struct setting *f = keys; f && f->key; f++) count++;
     for (int i = 0; also && also[i]; i++) count++;
     NEW(r->region, known, count + 1);
@@ -115,11 +174,12 @@ static void unknown_key(struct yaml_reader *r, const struct yaml_tree *key, cons
     for (int i = 0; also && also[i]; i++)
         if (!setting_find(keys, also[i])) known[count++] = also[i];
     const struct setting any = {.type = SETTING_CHOICE, .values = known};
+    const char *guess = guess_key(r, path, key->text, known);
     if (count)
-        yaml_read_error(r, key, path, key->text, "%s has no such key; expected %s%s", of,
-                        setting_expected(&any, r->region), text_suggestion(key->text, known, suggestion));
+        yaml_read_error(r, key, path, key->text, "%s has no such key%s; expected %s", of, guess,
+                        setting_expected(&any, r->region));
     else
-        yaml_read_error(r, key, path, key->text, "%s has no keys", of);
+        yaml_read_error(r, key, path, key->text, "%s has no keys%s", of, guess);
 }
 
 void yaml_read_map(struct yaml_reader *r, const struct yaml_tree *map, const char *path, const char *of,

@@ -7,7 +7,8 @@
 struct yaml_reader {
     struct region *region;
     struct errors *errors;
-    const char *folder; /* of the file that is read, with its slash; NULL: the file has no paths */
+    const char *folder;      /* of the file that is read, with its slash; NULL: the file has no paths */
+    const char *const *keys; /* all keys of a spec in full, NULL-terminated, for suggestions; NULL: it is no spec */
 };
 
 /* The folder of path, with its slash; "" where it has none. */
@@ -17,8 +18,9 @@ const char *yaml_read_folder(const char *path, struct region *region);
 void yaml_read_error(struct yaml_reader *r, const struct yaml_tree *at, const char *path, const char *key,
                      const char *format, ...) __attribute__((format(printf, 5, 6)));
 
-/* The message "'it' is not known; expected one of a|b (did you mean 'a'?)" for a word that is not among words. */
-char *yaml_read_unknown(struct yaml_reader *r, const char *word, const char *const *words);
+/* The message "'it' is not known (did you mean 'a'?); expected one of a|b" for a word that is not among words;
+ * otherwise: what follows instead of the suggestion where no word is near, "": nothing. */
+char *yaml_read_unknown(struct yaml_reader *r, const char *word, const char *const *words, const char *otherwise);
 
 /* Whether word is among words (NULL-terminated; NULL: none). */
 bool yaml_read_among(const char *word, const char *const *words);
