@@ -55,10 +55,11 @@ static enum status plan_graph(const struct arguments *a, const struct plan_query
     spec_auto *spec = NULL;
     struct network *network;
     job_auto *job = NULL;
-    if (a->given[OPTION_OUT]) return fail(ST_SPEC, "plan: --out does not apply to --graph");
     TRY(graph_file_load(a->operand[0], a->overrides, a->override, &spec, &network));
     const bool choices = !spec->policy && !a->given[OPTION_ALONE];
     if (!spec->policy) spec->policy = policy_find("store_all");
+    spec->placed |= a->given[OPTION_OUT]; /* what is stored has addresses */
+    if (a->given[OPTION_OUT]) spec->resolved = graph_file_print(spec, network, spec->region);
     TRY(job_create_abstract(spec, network, &job));
     return query->question ? plan_query_answer(query, job, stdout) : plan_one(a, job, choices);
 }

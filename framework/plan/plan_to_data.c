@@ -10,6 +10,7 @@ static void describe_node(const struct network *network, int i, struct region *r
     const struct value *value = &graph->value[node->output];
     const struct cost *cost = &network->cost[i];
     const struct slicing slicing = graph_slicing(graph);
+    const struct flops flops = network->backend ? node->flops : (struct flops){0}; /* where times stand for them */
     char shape[96];
     *to = (struct plan_data_node){
         .name = node->name,
@@ -23,9 +24,9 @@ static void describe_node(const struct network *network, int i, struct region *r
         .whole = slicing_whole(&slicing, i),
         .wants_gradient = value->wants_gradient,
         .footprint = network->binding[i].footprint,
-        .forward_flops = node->flops.forward,
-        .once_flops = node->flops.once,
-        .backward_flops = {node->flops.backward_params, node->flops.backward_input},
+        .forward_flops = flops.forward,
+        .once_flops = flops.once,
+        .backward_flops = {flops.backward_params, flops.backward_input},
         .forward_time = cost->forward,
         .once_time = cost->once,
         .backward_time = {cost->backward[0], cost->backward[1]},
@@ -53,9 +54,10 @@ static void claim(const struct plan *plan, struct plan_data *a)
         [COUNT_RECOMPUTATIONS] = (size_t)plan->recomputations,
         [COUNT_DROPPED] = (size_t)plan->lowered.dropped,
     };
-    const double real[REALS] = {[REAL_FORWARD_FLOPS] = plan->forward_flops,
-                                [REAL_BACKWARD_FLOPS] = plan->backward_flops,
-                                [REAL_RECOMPUTE_FLOPS] = plan->recompute_flops,
+    const bool flops = plan->network->backend; /* elsewhere times stand for them */
+    const double real[REALS] = {[REAL_FORWARD_FLOPS] = flops ? plan->forward_flops : 0,
+                                [REAL_BACKWARD_FLOPS] = flops ? plan->backward_flops : 0,
+                                [REAL_RECOMPUTE_FLOPS] = flops ? plan->recompute_flops : 0,
                                 [REAL_TIME] = plan->time,
                                 [REAL_SLOWDOWN] = plan->slowdown};
     memcpy(a->count, count, sizeof count);

@@ -104,7 +104,6 @@ static const struct {
     {"run small.yaml data=ones data.shape=[4,4,1] data.classes=4 eval=test", "has no test samples"},
     {"plan small.yaml data=ones data.shape=[4] data.classes=4 data.samples=9", "data.samples"},
     {"schema nothing", "nothing is called 'nothing'"},
-    {"plan --graph small.yaml --out plan.h5", "--out does not apply to --graph"},
     {"plan ./pipe", "pipe: is not a plain file"},
     {"plan --graph pipe", "pipe: is not a plain file"},
     {"plan small.yaml model=pipe", "pipe: is not a plain file"},

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "analysis/node_rows.h"
 #include "base/units.h"
 #include "console/work_line.h"
 #include "policies/rivals.h"
@@ -155,6 +156,7 @@ static json_t *stage_figures(const struct plan_summary *s, struct node_range ran
     const struct graph *graph = network->graph;
     const char *first = graph->node[range.from].name, *last = graph->node[range.to - 1].name;
     const char *group = group_of(graph, range);
+    const bool timed = !network->backend; /* times of a file stand for flops */
     const struct value *output = &graph->value[graph->node[range.to - 1].output];
     struct stage_counts stage = {.nodes = range.to - range.from};
     char shape[96];
@@ -165,9 +167,9 @@ static json_t *stage_figures(const struct plan_summary *s, struct node_range ran
         KEY("first", first), KEY("last", last), KEY("group", group), KEY("shape", shape_print(&output->shape, shape)),
         KEY("output_bytes", network_round(network, output->bytes)), KEY("gradient_bytes", output->gradient_bytes),
         KEY("saved_bytes", stage.saved_bytes), KEY("scratch_bytes", stage.scratch_bytes),
-        KEY("forward_flops", stage.forward_flops), KEY("backward_flops", stage.backward_flops),
-        KEY("nodes", stage.nodes), KEY("recomputations", stage.recomputations),
-        KEY("action", action_text(&stage, s->region)));
+        KEY(timed ? "forward_time" : "forward_flops", stage.forward_flops),
+        KEY(timed ? "backward_time" : "backward_flops", stage.backward_flops), KEY("nodes", stage.nodes),
+        KEY("recomputations", stage.recomputations), KEY("action", action_text(&stage, s->region)));
 }
 
 /* ---- the whole ---- */
@@ -296,7 +298,7 @@ static enum status gather(struct plan_summary *s, bool choices)
     const struct node_ranges stages = stages_find(plan->network->graph, s->region);
     const struct node_forwards *forwards = count_forwards(plan, s->region);
     json_t *all = s->figures, *placing = json_null(), *rows = json_array();
-    const bool budget = job->budget_bounds.budget > 0;
+    const bool budget = job->budget_bounds.budget > 0, timed = !job->backend;
     if (job->notes.tries)
         placing = FIGURES(KEY("tries", job->notes.tries),
                           KEY("loss_slowdown", bounds_slowdown(&job->bounds, job->notes.lost)),
@@ -306,9 +308,10 @@ static enum status gather(struct plan_summary *s, bool choices)
     if (job->spec->graph) PUT(all, "mapping", job->spec->graph->mapping);
     add_plan(plan, all);
     PUT_ALL(all, KEY("sampled_after_forward_bytes", plan_sampled_forward(plan)),
-            KEY("sampled_after_gradients_bytes", plan_static(plan)), KEY("forward_flops", plan->forward_flops),
-            KEY("backward_flops", plan->backward_flops), KEY("recompute_flops", plan->recompute_flops),
-            KEY("costs", costs_names[job->spec->costs]));
+            KEY("sampled_after_gradients_bytes", plan_static(plan)),
+            KEY(timed ? "forward_time" : "forward_flops", plan->forward_flops),
+            KEY(timed ? "backward_time" : "backward_flops", plan->backward_flops),
+            KEY(timed ? "recompute_time" : "recompute_flops", plan->recompute_flops), KEY("costs", job_costs(job)));
     if (job->costs) PUT(all, "predicted_step_ns", costs_predict(job->costs, plan));
     PUT_ALL(
         all, KEY("planning_ms", (double)job->planning_ns * 1e-6), KEY("preparing_ms", (double)job->preparing_ns * 1e-6),
@@ -349,6 +352,9 @@ void plan_summary_destroy(struct plan_summary *summary)
 
 void plan_summary_json(const struct plan_summary *summary, bool ops, FILE *out)
 {
+    struct plan_data data;
+    plan_to_data(summary->job->plan, summary->region, &data);
+    PUT(summary->figures, "node_table", node_rows(&data, !summary->job->backend, summary->region));
     if (ops) PUT(summary->figures, "ops", figures_of_ops(summary->job->plan));
     figures_write(json_incref(summary->figures), out);
 }

@@ -167,7 +167,7 @@ static enum status judge_bounds(struct verification *v)
 {
     job_auto *job = NULL;
     if (!v->spec) return deny(v, "/spec/resolved is refused");
-    return job_prepare(v->spec, &job) == ST_OK ? judge_job(v, job) : leave(v);
+    return resolved_spec_prepare(v->spec, &job) == ST_OK ? judge_job(v, job) : leave(v);
 }
 
 /* ---- the steps ---- */

@@ -105,6 +105,21 @@ static enum status check_labels(struct job *job)
     return dataset_check_labels(job->dataset, (enum split)job->spec->eval_split, classes);
 }
 
+const char *job_costs(const struct job *job) { return job->backend ? costs_names[job->spec->costs] : GRAPH_COSTS; }
+
+const struct backend *job_backend(const struct job *job)
+{
+    static const struct backend none = {.libraries = "none", .isa = "none"};
+    return job->backend ? job->backend : &none;
+}
+
+const struct dataset *job_dataset(const struct job *job)
+{
+    static const struct dataset_kind graph = {.name = "none, a graph file"};
+    static const struct dataset none = {.kind = &graph, .synthetic = true};
+    return job->dataset ? job->dataset : &none;
+}
+
 static enum status prepare(struct job *job)
 {
     struct spec *spec = job->spec;
@@ -128,6 +143,13 @@ enum status job_prepare(struct spec *spec, struct job **job)
     const enum status status = prepare(*job);
     if (status != ST_OK) job_destroy(*job), *job = NULL;
     return status;
+}
+
+struct job *job_prepare_abstract(struct spec *spec, struct network *network)
+{
+    struct job *job = allocate(1, sizeof *job);
+    *job = (struct job){.spec = spec, .graph = network->graph, .network = network, .fault_node = -1};
+    return job;
 }
 
 void job_destroy(struct job *job)

@@ -26,8 +26,19 @@ struct job {
     uint64_t preparing_ns;       /* before planning: layouts and kernels */
 };
 
+/* The source of the times that planning uses: flops, measured, or, of a network without kernels, its file. */
+#define GRAPH_COSTS "file"
+const char *job_costs(const struct job *job);
+
+/* What stands for the kernels and the data of a network without them. */
+const struct backend *job_backend(const struct job *job);
+const struct dataset *job_dataset(const struct job *job);
+
 /* Everything but costs and plans, which job_plans.h adds. ST_SPEC, ST_MISSING or ST_FAILED with the message set. */
 enum status job_prepare(struct spec *spec, struct job **job);
+
+/* The job of a network without kernels, which it destroys in the end. */
+struct job *job_prepare_abstract(struct spec *spec, struct network *network);
 void job_destroy(struct job *job);
 
 /* job_auto *job = NULL: destroyed at the end of the block. */

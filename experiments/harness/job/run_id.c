@@ -52,20 +52,21 @@ static const char *digest_text(struct digest digest, struct region *region)
 enum status run_id_of_job(const struct job *job, struct region *region, struct run_id_parts *parts)
 {
     char program[33];
+    const struct backend *backend = job_backend(job);
     TRY(program_digest(program));
     if (job->weights) TRY(weights_digest(job->weights));
     *parts = (struct run_id_parts){
         .resolved = job->spec->resolved,
         .program = region_text(region, "%s", program),
-        .data = digest_text(job->dataset->digest, region),
-        .libraries = job->backend->libraries,
+        .data = digest_text(job_dataset(job)->digest, region),
+        .libraries = backend->libraries,
         .libc = gnu_get_libc_version(),
-        .isa = job->backend->isa,
+        .isa = backend->isa,
         .plan = job->plan ? digest_text(job->plan->hash, region) : "",
         .costs = job->costs ? digest_text(job->costs->digest, region) : "",
         .weights = job->weights ? job->weights->sha256 : "",
-        .device = job->backend->device ? job->backend->device : "",
-        .threads = (uint64_t)job->backend->options.threads,
+        .device = backend->device ? backend->device : "",
+        .threads = (uint64_t)backend->options.threads,
     };
     return ST_OK;
 }

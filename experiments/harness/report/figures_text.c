@@ -19,6 +19,7 @@ static const struct label {
     {"action", "action", 0, 12},
     {"arena_bytes", "arena", 2, 0, "-"},
     {"backward_flops", "backward", 3},
+    {"backward_time", "backward", 3},
     {"best_case_ratio", "best x", 3, 0, "-"},
     {"bytes", ""},
     {"category", ""},
@@ -28,6 +29,7 @@ static const struct label {
     {"gradient_bytes", "gradient", 2},
     {"fits", "fits this machine"},
     {"forward_flops", "forward", 1},
+    {"forward_time", "forward", 1},
     {"gap_percent", "above bound", 1},
     {"largest_batch", "batch"},
     {"name", "", 0, 32},
@@ -171,4 +173,19 @@ void figures_notes(const json_t *texts, const char *prefix, FILE *out)
 {
     for (size_t i = 0; i < json_array_size(texts); i++)
         fprintf(out, "%s%s\n", prefix, json_string_value(json_array_get(texts, i)));
+}
+
+void figures_schedule(const char *schedule, FILE *out)
+{
+    enum { SHOWN = 40, SPARED = 8 };
+    int steps = 1, at = 0;
+    for (const char *c = schedule; *c; c++) steps += *c == ' ';
+    const int shown = steps > SHOWN + SPARED ? SHOWN : steps;
+    const char *end = schedule;
+    for (; *end && at < shown; end++) at += *end == ' ';
+    if (shown == steps)
+        fputs(schedule, out);
+    else
+        fprintf(out, "%.*s... and %d more of %d steps; --json has all", (int)(end - schedule), schedule, steps - shown,
+                steps);
 }

@@ -13,5 +13,8 @@ void figures_table(const json_t *rows, const char *keys, int indent, bool exact,
 /* The first row as its heads, the others as lines, for a spreadsheet; flags are 0 or 1. */
 void figures_csv(const json_t *rows, const char *keys, FILE *out);
 
+/* A schedule; of a long one the first steps, and how many more there are. */
+void figures_schedule(const char *schedule, FILE *out);
+
 /* Each text of an array in a line after prefix. */
 void figures_notes(const json_t *texts, const char *prefix, FILE *out);

@@ -7,7 +7,7 @@
 #include "report/figures_text.h"
 #include "spec/graph_build.h"
 
-enum { TENSORS_SHOWN = 8 };
+enum { TENSORS_SHOWN = 8, NAMES_SHOWN = 40 };
 
 /* A number in the unit that key ends with. Those of a network without kernels are exact: bytes may be set as a budget,
  * and times, which stand for flops, are in the unit of its file. */
@@ -155,9 +155,11 @@ static void print_bounds(const struct plan_summary *s, FILE *out)
 
 static void print_names(const json_t *names, const char *label, FILE *out)
 {
-    for (size_t i = 0; i < json_array_size(names); i++)
+    const size_t count = json_array_size(names), shown = count > NAMES_SHOWN + 1 ? NAMES_SHOWN : count;
+    for (size_t i = 0; i < shown; i++)
         fprintf(out, "%s%s", i ? ", " : label, json_string_value(json_array_get(names, i)));
-    if (json_array_size(names)) fputc('\n', out);
+    if (shown < count) fprintf(out, " and %zu more", count - shown);
+    if (count) fputc('\n', out);
 }
 
 void spec_print_head(const struct spec *spec, FILE *out)
@@ -227,16 +229,18 @@ void plan_summary_print(const struct plan_summary *summary, FILE *out)
     const bool exact = !summary->job->backend;
     print_head(summary, out);
     print_slices(all, out);
-    figures_table(
-        json_object_get(all, "table"),
-        exact ? "stage gradient_bytes output_bytes saved_bytes scratch_bytes forward_flops backward_flops action"
-              : "stage shape output_bytes saved_bytes scratch_bytes forward_flops backward_flops action",
-        0, exact, out);
+    figures_table(json_object_get(all, "table"),
+                  exact
+                      ? "stage gradient_bytes output_bytes saved_bytes scratch_bytes forward_time backward_time action"
+                      : "stage shape output_bytes saved_bytes scratch_bytes forward_flops backward_flops action",
+                  0, exact, out);
     print_totals(summary, out);
     print_peak(json_object_get(all, "peak"), exact, out);
     print_time(summary, out);
     print_bounds(summary, out);
-    fprintf(out, "\nschedule %s\n", figure_string(all, "schedule"));
+    fputs("\nschedule ", out);
+    figures_schedule(figure_string(all, "schedule"), out);
+    fputc('\n', out);
     print_names(json_object_get(all, "relus_after_pools"), "relus taken after their pools: ", out);
     print_names(json_object_get(all, "relu_bits"), "relus that save sign bits: ", out);
     print_choices(summary, exact, out);

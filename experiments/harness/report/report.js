@@ -327,12 +327,13 @@ function losses(into, found, names) {
 /* ---- nodes, figures, sweeps, provenance ---- */
 
 function nodes(into, run) {
-  const plan = planOf(run);
+  const plan = planOf(run), timed = run["/plan"].costs === "file"; /* a graph file's, in its unit */
   if (!plan) return;
   into.append(make("p", {class: "soft"}, `Run ${data.runs.indexOf(run) + 1}, policy ${run["/plan"].policy}. Kept: live when the forward pass ends. Click a head to sort.`),
-    table([{head: "Node", of: n => n.node}, {head: "Layer", of: n => n.layer}, {head: "Output", of: n => n.shape}, {head: "Size", of: n => n.output_bytes, text: bytes},
-      {head: "Kept", of: n => n.kept_bytes, text: v => v ? bytes(v) : NONE}, {head: "Recomputed", of: n => n.recomputations, text: count},
-      {head: "Work of it", of: n => n.recompute_flops, text: flops}, {head: "Why", of: n => n.why, long: true}], plan.nodes),
+    table([{head: "Node", of: n => n.name}, {head: "Layer", of: n => n.layer}, {head: "Output", of: n => n.shape}, {head: "Size", of: n => n.output_bytes, text: bytes},
+      {head: "Kept", of: n => n.bytes, text: v => v ? bytes(v) : NONE}, {head: "Recomputed", of: n => n.recomputations, text: count},
+      timed ? {head: "Time of it", of: n => n.recompute_time, text: count} : {head: "Work of it", of: n => n.recompute_flops, text: flops},
+      {head: "Why", of: n => n.why, long: true}], plan.nodes),
     make("details", {}, make("summary", {}, "Schedule"), make("pre", {}, plan.schedule)));
 }
 

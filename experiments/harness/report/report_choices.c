@@ -73,7 +73,8 @@ json_t *report_choices(struct result *r, json_t *notes)
     char absolute[PATH_MAX];
     const char *path = realpath(r->h5.path, absolute) ? absolute : r->h5.path;
     enum status status = resolved_spec_load(r, path, &resolved, &spec);
-    if (status == ST_OK) status = job_create(spec, &job);
+    if (status == ST_OK) status = resolved_spec_prepare(spec, &job);
+    if (status == ST_OK) status = job_make_plans(job);
     if (status == ST_OK) status = find_choices(r, job, choices);
     if (status != ST_OK) {
         figures_note(notes, "without the plans of other policies: %s", status_message());

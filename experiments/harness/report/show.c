@@ -165,11 +165,18 @@ static void print_number(const char *name, const json_t *value, FILE *out)
         fprintf(out, " (%s)", figures_number(name, number, false, (char[UNIT_TEXT]){""}));
 }
 
+/* Whether the plan's times are those of a graph file, which has no flops. */
+static bool is_of_graph(const json_t *group)
+{
+    const char *costs = figure_string(group, "costs");
+    return costs && !strcmp(costs, GRAPH_COSTS);
+}
+
 /* A plan's time is in the unit of its costs. */
 static const char *unit_of(const char *name, const json_t *group)
 {
     const char *costs = figure_string(group, "costs");
-    if (strcmp(name, "time") != 0) return name;
+    if (strcmp(name, "time") != 0 || is_of_graph(group)) return name;
     return costs && !strcmp(costs, "measured") ? "time_ns" : "time_flops";
 }
 
@@ -181,6 +188,7 @@ void show_group(const char *path, json_t *group, FILE *out)
     fprintf(out, "%s\n", path);
     json_object_foreach (group, name, value) {
         char label[300], shown[256];
+        if (is_of_graph(group) && text_ends(name, "_flops")) continue;
         snprintf(shown, sizeof shown, "%s", name);
         utf8_clean(shown, "");
         snprintf(label, sizeof label, "  %-26s ", shown);
@@ -191,6 +199,8 @@ void show_group(const char *path, json_t *group, FILE *out)
         fputs(label, out);
         if (json_is_number(value))
             print_number(unit_of(name, group), value, out);
+        else if (!strcmp(name, "schedule") && json_is_string(value))
+            figures_schedule(json_string_value(value), out);
         else
             fputs(json_is_string(value) ? json_string_value(value) : "", out);
         fputc('\n', out);

@@ -142,8 +142,8 @@ void provenance_write(struct h5 *h5, const struct job *job)
 {
     h5_group(h5, "/provenance");
     write_git(h5);
-    write_system(h5, job->backend);
-    write_data(h5, job->dataset);
+    write_system(h5, job_backend(job));
+    write_data(h5, job_dataset(job));
     if (job->weights) write_weights(h5, job->weights);
 }
 

@@ -91,7 +91,7 @@ const struct field record_node_columns[] = {
 /* Not compared between networks: the times may be measured. */
 static const struct field cost_columns[] = {
     {"forward_cost", NUMBER_F64, 1, NODE(forward_time), NULL,
-     "time in planning: flop, or ns where /plan@costs is measured"},
+     "time in planning: flop; ns where /plan@costs is measured; in the graph file's unit where it is file"},
     {"once_cost", NUMBER_F64, 1, NODE(once_time), NULL, "of its first forward besides; likewise"},
     {"backward_cost", NUMBER_F64, 2, NODE(backward_time), NULL, "for parameters, for the input; likewise"},
     {0},
@@ -207,7 +207,7 @@ void record_plan_names(const struct plan_data *data, struct region *region, stru
 static void write_costs(struct h5 *h5, const struct job *job)
 {
     const struct costs *costs = job->costs;
-    h5_attribute_text(h5, "/plan", "costs", costs_names[job->spec->costs]);
+    h5_attribute_text(h5, "/plan", "costs", job_costs(job));
     if (!costs) return;
     h5_attribute_text(h5, "/plan", "costs_file", costs->path);
     h5_attribute_text(h5, "/plan", "costs_digest_xxh3", DIGEST_TEXT(costs->digest));

@@ -87,11 +87,8 @@ enum status job_create(struct spec *spec, struct job **job)
 
 enum status job_create_abstract(struct spec *spec, struct network *network, struct job **job)
 {
-    *job = allocate(1, sizeof **job);
-    **job = (struct job){.spec = spec, .graph = network->graph, .network = network, .fault_node = -1};
-    const uint64_t start = clock_now_ns();
-    const enum status status = plan_training(*job);
-    (*job)->planning_ns = clock_now_ns() - start;
+    *job = job_prepare_abstract(spec, network);
+    const enum status status = job_make_plans(*job);
     if (status != ST_OK) job_destroy(*job), *job = NULL;
     return status;
 }

@@ -8,6 +8,7 @@
 #include "spec/graph_build.h"
 #include "spec/spec_read.h"
 #include "spec/trace.h"
+#include "yaml/yaml_write.h"
 
 struct item {
     struct abstract_node node;
@@ -123,20 +124,21 @@ static int find_value(struct graph_build *b, const struct yaml_tree *at, const c
     return 0;
 }
 
+static const char *const reads_words[] = {"x", "y", "saved", "nothing", NULL};
+static const unsigned reads_meaning[] = {READS_X, READS_Y, READS_SAVED, 0};
+
 static unsigned read_reads(struct graph_build *b, const struct yaml_tree *tree, const char *path,
                            const struct setting_list *list)
 {
-    static const char *const words[] = {"x", "y", "saved", "nothing", NULL};
-    static const unsigned meaning[] = {READS_X, READS_Y, READS_SAVED, 0};
     unsigned reads = 0;
     for (size_t k = 0; k < list->count; k++) {
         int word = 0;
-        while (words[word] && strcmp(words[word], list->texts[k]) != 0) word++;
-        if (words[word])
-            reads |= meaning[word];
+        while (reads_words[word] && strcmp(reads_words[word], list->texts[k]) != 0) word++;
+        if (reads_words[word])
+            reads |= reads_meaning[word];
         else
             yaml_read_error(&b->yaml, graph_build_item(tree, "reads", k), path, "reads", "%s",
-                            yaml_read_unknown(&b->yaml, list->texts[k], words, ""));
+                            yaml_read_unknown(&b->yaml, list->texts[k], reads_words, ""));
     }
     return reads;
 }
@@ -225,6 +227,7 @@ static enum status load(struct spec *spec, struct network **network)
         (struct yaml_reader){spec->region, errors_create(spec->region), yaml_read_folder(spec->path, spec->region)};
     struct errors *errors = b->yaml.errors;
     if (source_read(spec->path, spec->region, &source) != ST_OK) return ST_SPEC;
+    spec->text = source->text;
     if (!(root = yaml_tree_parse(source, 0, spec->region, errors))) return errors_report(errors, stderr);
     if (yaml_tree_get(root, "batch")) /* before an override of it */
         yaml_read_value(&b->yaml, yaml_tree_get(root, "batch"), NULL, setting_find(graph_file_keys, "batch"), spec);
@@ -246,4 +249,70 @@ enum status graph_file_load(const char *path, int count, const char *const *over
     const enum status status = load(*spec, network);
     if (status != ST_OK) spec_destroy(*spec), *spec = NULL;
     return status;
+}
+
+/* ---- printing ---- */
+
+/* The names of what a node reads; unset where that is the node before alone. */
+static struct setting_list print_inputs(const struct graph *graph, int node, const char **names)
+{
+    const struct node *n = &graph->node[node];
+    const int inputs = n->layer->inputs;
+    if (inputs == 1 && n->inputs[0] == node) return (struct setting_list){.count = 0};
+    for (int k = 0; k < inputs; k++) names[k] = n->inputs[k] ? graph->node[n->inputs[k] - 1].name : "batch";
+    return (struct setting_list){.count = (size_t)inputs, .texts = names};
+}
+
+static struct setting_list print_reads(unsigned reads, const char **names)
+{
+    size_t count = 0;
+    for (int i = 0; reads_words[i]; i++)
+        if (reads & reads_meaning[i] || (!reads && !reads_meaning[i])) names[count++] = reads_words[i];
+    return (struct setting_list){.count = count, .texts = names};
+}
+
+static void print_node(const struct network *network, int i, struct region *region, FILE *out)
+{
+    const struct graph *graph = network->graph;
+    const struct node *node = &graph->node[i];
+    const struct footprint *f = &network->binding[i].footprint;
+    const struct cost *cost = &network->cost[i];
+    const struct value *y = &graph->value[node->output];
+    const bool back = node->parameters > 0; /* an abstract node with a backward has one */
+    const char *inputs[NODE_INPUTS_MAX], *reads[sizeof reads_meaning / sizeof *reads_meaning];
+    struct item item = {
+        .inputs = print_inputs(graph, i, inputs), .reads = print_reads(f->reads[0], reads), .repeat = 1};
+    item.node = (struct abstract_node){
+        .once = cost->once,
+        .parameters = back ? (int64_t)sizeof(float) * graph->parameter[node->first_parameter].elements : 0,
+        .in_place = f->y_over_x,
+        .gradient_in_place = f->dx_over_dy,
+        .passes_gradient = back && f->passes_gradient,
+        .forward_only = !back};
+    item.node.stage = (struct abstract_stage){.name = node->name,
+                                              .forward = cost->forward,
+                                              .backward = cost->backward[0],
+                                              .output = (int64_t)y->bytes,
+                                              .saved = (int64_t)f->saved,
+                                              .gradient = (int64_t)y->gradient_bytes,
+                                              .forward_scratch = (int64_t)f->forward_scratch,
+                                              .backward_scratch = (int64_t)f->backward_scratch[0],
+                                              .split = f->split};
+    yaml_write_settings(node_keys, &item, "  - {", ", ", region, out);
+    fputs("}\n", out);
+}
+
+char *graph_file_print(const struct spec *spec, const struct network *network, struct region *region)
+{
+    freed_auto char *text = NULL;
+    size_t length;
+    FILE *out = open_memstream(&text, &length);
+    fprintf(out, "rematch: %d\n", SPEC_VERSION);
+    yaml_write_settings(graph_file_keys, spec, "", "\n", region, out);
+    fprintf(out, "\nstatic: %zu\n", network->graph->value[0].bytes);
+    if (spec->policy) spec_print_section(spec, spec_section("policy"), region, out);
+    fputs("nodes:\n", out);
+    for (int i = 0; i < network->graph->nodes; i++) print_node(network, i, region, out);
+    fclose(out);
+    return region_text(region, "%s", text);
 }

@@ -15,23 +15,23 @@ struct printer {
     struct region *region;
 };
 
-static void print_section(struct printer *p, const struct section *section)
+void spec_print_section(const struct spec *spec, const struct section *section, struct region *region, FILE *out)
 {
     const struct registry *registry = section->registry;
-    const char *object = (const char *)p->spec;
-    if (section->shown && !section->shown(p->spec)) return;
-    fprintf(p->out, "%s: {", section->key);
+    const char *object = (const char *)spec;
+    if (section->shown && !section->shown(spec)) return;
+    fprintf(out, "%s: {", section->key);
     if (registry) {
         const void *row;
         struct choice choice = registry->choice(0);
         memcpy(&row, object + registry->chosen, sizeof row);
         for (int i = 1; choice.row != row; i++) choice = registry->choice(i);
-        fprintf(p->out, "name: %s", choice.name);
-        yaml_write_settings(choice.keys, object + registry->settings, ", ", ", ", p->region, p->out);
+        fprintf(out, "name: %s", choice.name);
+        yaml_write_settings(choice.keys, object + registry->settings, ", ", ", ", region, out);
     } else {
-        yaml_write_settings(section->keys, object, "", ", ", p->region, p->out);
+        yaml_write_settings(section->keys, object, "", ", ", region, out);
     }
-    fputs("}\n", p->out);
+    fputs("}\n", out);
 }
 
 static void print_model(struct printer *p)
@@ -78,7 +78,7 @@ static void print_key(struct printer *p, const char *key)
     else if (!strcmp(key, "expect"))
         print_expectations(p);
     else if (section)
-        print_section(p, section);
+        spec_print_section(p->spec, section, p->region, p->out);
     else if (setting && !setting_unset(setting, p->spec))
         fprintf(p->out, "%s: %s\n", key, yaml_write_value(setting, p->spec, p->region));
     else if (!setting && tree)

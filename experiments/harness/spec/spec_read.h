@@ -33,6 +33,9 @@ void sweep_remove(struct yaml_tree *root, const char *key, size_t length, const 
 /* Canonical YAML of everything in spec, with the baseline: and sweep: blocks of root. */
 char *spec_print(const struct spec *spec, const struct yaml_tree *root, struct region *region);
 
+/* Prints the section of spec, "policy: {name: every, unit: group}", as a line of it. */
+void spec_print_section(const struct spec *spec, const struct section *section, struct region *region, FILE *out);
+
 /* Sets the value at key (a TEXT node "policy.segments") in root, creating maps on the way; setting a name drops its
  * map's other keys; value NULL removes the key. Maps on the way are copied: nodes shared with other trees stay. */
 void yaml_tree_assign(struct yaml_tree *root, const struct yaml_tree *key, struct yaml_tree *value,
