@@ -5,7 +5,9 @@
 # make exp-NAME      runs experiments/NAME.yaml [ARGS="steps=1 batch=8"], then again with synthetic samples if its own
 #                    are equal; or prints the plans of experiments/plans/NAME.py; make exp-list lists the names
 # make publish-NAME  writes a table to results/published/ and EXPERIMENTS.md: of a program of plans/, which it runs, or,
-#                    by its recipe in plans/run_tables.py, of the runs in results/; it names the first that is missing
+#                    by its recipe in plans/run_tables.py, of the runs in results/; it names the first that is missing, or
+#                    that had other overrides (ARGS) than the recipe says
+# make table-NAME    prints the same beside what is published there, with deviations in percent; changes nothing
 # make experiments-md
 #                    renews the tables of EXPERIMENTS.md from results/published/
 # make bench         measures against PyTorch and TensorFlow [ARGS=...]
@@ -206,18 +208,20 @@ $(EXPERIMENTS): exp-%: experiments/%.yaml all $(BUILD)/has-exp-%
 # A study begins with its name; the other files of plans/ are read by studies, or make tables of runs.
 PLANS := $(patsubst experiments/plans/%.py,exp-%,$(shell grep -lE '^"""[a-z0-9-]+: ' experiments/plans/*.py))
 $(PLANS): exp-%: experiments/plans/%.py all $(BUILD)/has-exp-plans
-	@[ -z '$(ARGS)' ] || { echo "exp-$*: $< takes no ARGS" >&2; exit 2; }
-	REMATCH_BIN=$(abspath $(BUILD))/rematch /usr/bin/python3 -B $<
-# The same, written to results/published/; and the tables of EXPERIMENTS.md from there.
-PUBLISHED := $(PLANS:exp-%=publish-%)
+	$(no_args)
+	$(table)
+# A study, or the recipe of a table of runs: written to results/published/ and the tables of EXPERIMENTS.md; or beside those.
+table = REMATCH_BIN=$(abspath $(BUILD))/rematch /usr/bin/python3 -B experiments/plans/$(if $(filter exp-$*,$(PLANS)),$*.py,run_tables.py $*)
+no_args = @[ -z '$(ARGS)' ] || { echo "$@: takes no ARGS" >&2; exit 2; }
 make_tables = @awk -f experiments/tables.awk EXPERIMENTS.md >EXPERIMENTS.md.new && mv EXPERIMENTS.md.new EXPERIMENTS.md || \
     { rm -f EXPERIMENTS.md.new; exit 1; }
-$(PUBLISHED): publish-%: experiments/plans/%.py all $(BUILD)/has-exp-plans
-	PUBLISH=yes REMATCH_BIN=$(abspath $(BUILD))/rematch /usr/bin/python3 -B $<
-	$(make_tables)
 publish-%: all $(BUILD)/has-exp-plans
-	PUBLISH=yes REMATCH_BIN=$(abspath $(BUILD))/rematch /usr/bin/python3 -B experiments/plans/run_tables.py $*
+	$(no_args)
+	PUBLISH=yes $(table)
 	$(make_tables)
+table-%: all $(BUILD)/has-exp-plans
+	$(no_args)
+	BESIDE=yes $(table)
 experiments-md:
 	$(make_tables)
 exp-%:
@@ -303,5 +307,5 @@ clean:
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 ALWAYS:
-.PHONY: all deps test install check check-format check-layering check-tables experiments-md bench gpu-bundle numerics readme-picture exp-list format clean $(EXPERIMENTS) $(PLANS) $(PUBLISHED) ALWAYS
+.PHONY: all deps test install check check-format check-layering check-tables experiments-md bench gpu-bundle numerics readme-picture exp-list format clean $(EXPERIMENTS) $(PLANS) ALWAYS
 .SECONDARY:

@@ -8,6 +8,8 @@ import subprocess
 import sys
 import tempfile
 
+from deviation import beside
+
 PROGRAM = os.environ.get("REMATCH_BIN", "build/rematch")
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -70,20 +72,29 @@ def program():
     return version.split(",")[0].removeprefix("rematch ")
 
 
-def publish(name, columns, rows, commands=(), origin=None):
-    """Prints rows of cells; where the environment has PUBLISH, also writes them to results/published/NAME.csv, below where they
-    come from: the commands of runs, and their commit, machine and date, or this program now."""
-    cells = [[str(cell) for cell in row] for row in (columns, *rows)]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(columns))]
-    for row in cells:
+def print_rows(rows):
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
         print("   ".join(f"{cell:{width}}" for cell, width in zip(row, widths)).rstrip())
-    if "PUBLISH" not in os.environ:
-        return
-    isa = os.environ.get("DNNL_MAX_CPU_ISA")
+
+
+def publish(name, columns, rows, commands=(), origin=None):
+    """Prints rows of cells. Where the environment has PUBLISH, also writes them to results/published/NAME.csv, below where they
+    come from: the commands of runs, and their commit, machine and date, or this program now. Where it has BESIDE, prints them
+    beside the rows of that file instead."""
+    cells = [[str(cell) for cell in row] for row in (columns, *rows)]
     commit, host, date = origin or (program(), machine(), f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}")
+    isa = os.environ.get("DNNL_MAX_CPU_ISA")
     command = "; ".join([*commands, f"{f'DNNL_MAX_CPU_ISA={isa} ' if isa else ''}make publish-{name}"])
+    comments = [f"command: {command}", f"commit: {commit}", f"machine: {host}", f"date: {date}"]
     path = os.path.join(HERE, "../../results/published", name + ".csv")
+    if "BESIDE" in os.environ:
+        return print_rows(beside(path, cells, comments))
+    print_rows(cells)
+    if "PUBLISH" not in os.environ:
+        return None
     with open(path + ".new", "w", encoding="utf-8", newline="") as out:
-        out.write(f"# command: {command}\n# commit: {commit}\n# machine: {host}\n# date: {date}\n")
+        out.writelines(f"# {comment}\n" for comment in comments)
         csv.writer(out, lineterminator="\n").writerows(cells)
     os.replace(path + ".new", path)
+    return None

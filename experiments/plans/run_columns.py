@@ -4,6 +4,7 @@ import io
 import os
 import re
 import subprocess
+import sys
 
 from chain import PROGRAM
 from runs import ROOT, pair, plan, point, points
@@ -154,8 +155,19 @@ def swept(experiment, stored="store_all"):
                     *((label(run["point"]["policy"]), run) for run in points(experiment))]
 
 
+def rows_of(source):
+    """The pairs of a source; beside a published table none where its runs are missing, which is said."""
+    try:
+        return source()
+    except SystemExit as missing:
+        if "BESIDE" not in os.environ:
+            raise
+        print(f"left out: {missing}", file=sys.stderr)
+        return []
+
+
 def of_runs(head, columns, sources):
     """The head and the rows of cells; head is that of the labels."""
     rows = [[name, *(run if isinstance(run, tuple) else (cell(run) for _, cell in columns))]
-            for source in sources for name, run in source()]
+            for source in sources for name, run in rows_of(source)]
     return [head, *(column for column, _ in columns)], rows

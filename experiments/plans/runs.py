@@ -20,6 +20,14 @@ origins = []  # (commit, host, date) of every run and plan that the table was ma
 commands = {}  # that make its runs again, in their order
 
 
+# The overrides that runs of a published table may have, by experiment and where it matters by instructions; a key alone: any
+# value. All others make another experiment of it.
+SMALL, MEASURED = {"batch=2", "steps=2"}, {"costs.name=measured", "costs.file"}
+GIVEN = {"resnet50-pareto": SMALL, "mobilenet-pareto": SMALL, "densenet-pareto": SMALL, "unet-pareto": {"batch=4", "steps=2"},
+         "resnet50-0.6": MEASURED, "vgg16-pareto": MEASURED, "vgg16-pareto-outputs": MEASURED,
+         ("vgg16-recompute", "avx2"): {"steps=2"}}
+
+
 class Run(dict):
     def __missing__(self, key):
         sys.exit(f"{self.get('path')} has no {key}; the commands above its table in EXPERIMENTS.md write one that has it")
@@ -49,15 +57,27 @@ def load(path, command):
                eval=file["eval"], file=file)
 
 
-def two_sides(experiment, baseline, variant, swept=(), isa=""):
-    """The variant, beside its baseline. Notes the commands, with the file's overrides ("batch: 16 -> 2") but the swept keys."""
-    command = make(experiment, isa)
-    stored, run = load(baseline, command), load(variant, command)
+def overrides(run, swept):
+    """What the command line set, but for the swept keys: {"batch": "batch=2"} of the file's "batch: 16 -> 2"."""
     keys = {}
     for key, text in (line.split(": ", 1) for line in run["file"]["/spec"]["overrides"]):
         before, after = text.split(" -> ")
         if key not in swept and before != after:
             keys[key] = f"{key}={after}"
+    return keys
+
+
+def two_sides(experiment, baseline, variant, swept=(), isa=""):
+    """The variant, beside its baseline. Notes the commands with their overrides, which a published table must know."""
+    command = make(experiment, isa)
+    stored, run = load(baseline, command), load(variant, command)
+    known = GIVEN.get((experiment, isa), GIVEN.get(experiment, ()))
+    for side in (stored, run) if "PUBLISH" in os.environ else ():
+        for key, text in overrides(side, swept).items():
+            if key not in known and text not in known:
+                sys.exit(f"{side['path']} is a run with {text}, which its published table does not have; {command}; make table-NAME "
+                         "prints runs with any overrides")
+    keys = overrides(run, swept)
     if "costs.file" in keys:
         others = (keys[key] for key in keys if not key.startswith("costs."))
         commands[shlex.join(["build/rematch", "bench", "--costs", experiment, *others, "--out", run["costs_file"]])] = None
@@ -123,11 +143,12 @@ def plan(spec, *overrides):
 
 
 def origin():
-    """The commit and the machine of the runs and the date of the newest; None if there are only plans."""
+    """The commit and the machine of the runs and the date of the newest; None if there are only plans. A published table is of
+    one commit and one machine."""
     hosts = [host for _, host, _ in origins if host]
     isa = " and ".join(dict.fromkeys(host["isa"] for host in hosts))
     commits, machines = {commit for commit, _, _ in origins}, {machine(host | {"isa": isa}) for host in hosts}
     for several in commits, machines:
-        if len(several) > 1:
+        if len(several) > 1 and "BESIDE" not in os.environ:
             sys.exit(f"a table is of one commit and one machine, but its runs are of {' and of '.join(sorted(several))}")
-    return (*commits, *machines, max(date for _, _, date in origins)) if hosts else None
+    return (" and ".join(sorted(commits)), " and ".join(sorted(machines)), max(date for *_, date in origins)) if hosts else None
