@@ -90,9 +90,9 @@ static enum status add_plan(struct result *r, const struct plan_data *a, json_t 
         push(ops, "text", json_string(op_text(&a->op[i], a->node[a->op[i].node].name, text)));
         push(ops, "phase", json_integer(phase_of(&a->op[i])));
     }
-    TRY(add_live(a, r->h5.path, r->region, ops));
+    const enum status status = add_live(a, r->h5.path, r->region, ops);
     PUT_ALL(plan, KEY("buffers", buffer_columns(a)), KEY("nodes", node_rows(a, timed, r->region)));
-    return ST_OK;
+    return status;
 }
 
 enum status report_plan(struct result *r, json_t **plan)
