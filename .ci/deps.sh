@@ -48,7 +48,7 @@ present() {
     case $1 in
     command:*) command -v "${1#*:}" ;;
     pkg-config:*) pkg-config --exists "${1#*:}" ;;
-    header:*) echo "#include <${1#*:}>" | "${CC:-gcc}" -E - ;;
+    header:*) echo "#include <${1#*:}>" | ${CC:-gcc} -E - ;;
     module:*) /usr/bin/python3 -c "import importlib.util as u, sys; sys.exit(not u.find_spec('${1#*:}'))" ;;
     file:*) test -e "${1#*:}" ;;
     esac >/dev/null 2>&1
