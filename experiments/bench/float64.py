@@ -166,7 +166,7 @@ LAYERS = {
     "relu": lambda x, p, own: functional.relu(*x),
     "relu6": lambda x, p, own: functional.relu6(*x),
     "max_pool": lambda x, p, own: functional.max_pool2d(*x, *window(own)),
-    "avg_pool": lambda x, p, own: functional.avg_pool2d(*x, *window(own)),
+    "avg_pool": lambda x, p, own: functional.avg_pool2d(*x, *window(own), count_include_pad=own["count_padding"]),
     "global_avg_pool": lambda x, p, own: x[0].mean((2, 3)),
     "upsample": lambda x, p, own: functional.interpolate(*x, scale_factor=own["factor"]),
     "linear": lambda x, p, own: functional.linear(*x, p["weight"], p.get("bias")),

@@ -1,13 +1,19 @@
-/* The mean of each window and channel over its elements in the image: padding does not count. */
+/* The mean of each window and channel over its elements in the image or, with count_padding, over all its places, those
+ * in the padding being zeros. */
 #include "model/reference.h"
 
 #include <string.h>
 
 struct settings {
     struct window window;
+    bool count_padding;
 };
 
-static const struct setting keys[] = {POOL_KEYS, {.key = NULL}};
+static const struct setting keys[] = {
+    POOL_KEYS,
+    {SETTING(count_padding), .type = SETTING_BOOL, .preset = "false",
+     .doc = "means count padding as zeros, as PyTorch's by default (count_include_pad)"},
+    {.key = NULL}};
 
 static enum status infer(const void *settings, const struct shape *inputs, struct shape *output)
 {
@@ -43,14 +49,19 @@ static struct area area_at(const struct reference *r, int64_t p, int64_t q)
                          right < r->x.dim[1] ? right : r->x.dim[1]};
 }
 
-static double elements(struct area a) { return (double)((a.bottom - a.top) * (a.right - a.left)); }
+/* What the sum over an area is divided by. */
+static double counted(const struct reference *r, struct area a)
+{
+    const struct settings *s = r->settings;
+    return (double)(s->count_padding ? s->window.kernel * s->window.kernel : (a.bottom - a.top) * (a.right - a.left));
+}
 
 static float mean(const struct reference *r, const float *image, struct area a, int64_t c)
 {
     double sum = 0;
     for (int64_t h = a.top; h < a.bottom; h++)
         for (int64_t w = a.left; w < a.right; w++) sum += image[(h * r->x.dim[1] + w) * r->x.dim[2] + c];
-    return (float)(sum / elements(a));
+    return (float)(sum / counted(r, a));
 }
 
 static enum status forward(void *state, const struct kernel_args *args)
@@ -71,7 +82,7 @@ static enum status forward(void *state, const struct kernel_args *args)
 
 static void spread(const struct reference *r, float *image, struct area a, int64_t c, float gradient)
 {
-    float share = (float)(gradient / elements(a));
+    float share = (float)(gradient / counted(r, a));
     for (int64_t h = a.top; h < a.bottom; h++)
         for (int64_t w = a.left; w < a.right; w++) image[(h * r->x.dim[1] + w) * r->x.dim[2] + c] += share;
 }

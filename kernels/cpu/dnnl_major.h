@@ -33,8 +33,9 @@ struct conv_call {
 
 /* A pooling. */
 struct pool_call {
-    bool max, save;                  /* save: writes the indices of the maxima as a workspace */
-    int64_t kernel, stride, padding; /* padding is left out of averages */
+    bool max, save; /* save: writes the indices of the maxima as a workspace */
+    int64_t kernel, stride, padding;
+    bool count_padding; /* averages count it as zeros */
     struct tensor x, y;
 };
 
@@ -69,7 +70,8 @@ static inline dnnl_alg_kind_t conv_algorithm(const struct conv_call *conv)
 }
 static inline dnnl_alg_kind_t pool_algorithm(const struct pool_call *pool)
 {
-    return pool->max ? dnnl_pooling_max : dnnl_pooling_avg_exclude_padding;
+    if (pool->max) return dnnl_pooling_max;
+    return pool->count_padding ? dnnl_pooling_avg_include_padding : dnnl_pooling_avg_exclude_padding;
 }
 static inline dnnl_prop_kind_t pool_kind(const struct pool_call *pool)
 {

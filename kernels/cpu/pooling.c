@@ -1,9 +1,9 @@
 /* Pooling by oneDNN, global average pooling by loops.
  *
  * Contract: of equal maxima in a window the first in row order gets the gradient, by 8-bit indices that forward saves
- * (32-bit for windows of more than 256 elements). Averages exclude padding and save nothing. A window of one element
- * needs no indices, and with stride 1 it is the identity. A relu after max-pool is a pass of our own over y, its
- * derivative one in place on dy. The library ignores a NaN in a window, where the reference returns it. */
+ * (32-bit for windows of more than 256 elements). Averages save nothing. A window of one element needs no indices, and
+ * with stride 1 it is the identity. A relu after max-pool is a pass of our own over y, its derivative one in place on
+ * dy. The library ignores a NaN in a window, where the reference returns it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +33,11 @@ static enum status make_calls(struct pool *pool, const struct node *node, bool m
     static const int backward[] = {DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_SRC, DNNL_ARG_WORKSPACE, DNNL_ARG_SCRATCHPAD};
     const struct cpu *cpu = cpu_of(pool->backend);
     struct pool_call want = {
-        .max = max, .kernel = node_integer(node, "kernel"), .padding = node_integer(node, "padding")};
+        .max = max,
+        .count_padding = !strcmp(node->layer->name, "avg_pool") && node_integer(node, "count_padding"),
+        .kernel = node_integer(node, "kernel"),
+        .padding = node_integer(node, "padding"),
+    };
     const int64_t stride = node_integer(node, "stride");
     want.stride = stride > 0 ? stride : want.kernel;
     want.x = tensor_images(pool->x.batch, &pool->x.shape, pool->x.layout);

@@ -182,6 +182,7 @@ struct pooling_shape {
     int64_t batch, channels, height, width; /* of x */
     int64_t out_height, out_width;          /* of y */
     int64_t kernel, stride, padding;
+    bool count_padding; /* a mean counts it as zeros */
     bool channels_first;
 };
 

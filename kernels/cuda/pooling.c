@@ -14,6 +14,8 @@ struct pool {
     bool max, identity, relu;
 };
 
+static bool is_max(const struct node *node) { return strcmp(node->layer->name, "max_pool") == 0; }
+
 static struct pooling_shape shape_of(const struct node *node, const struct extent *x, const struct extent *y)
 {
     const int64_t height = x->shape.dim[0], width = x->shape.dim[1], all = height > width ? height : width;
@@ -29,6 +31,7 @@ static struct pooling_shape shape_of(const struct node *node, const struct exten
                                   .kernel = kernel,
                                   .stride = stride > 0 ? stride : kernel,
                                   .padding = global ? 0 : node_integer(node, "padding"),
+                                  .count_padding = !global && !is_max(node) && node_integer(node, "count_padding"),
                                   .channels_first = channels_first(x)};
 }
 
@@ -37,7 +40,7 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
 {
     const struct extent x = extent_of(graph, node->inputs[0]), y = extent_of(graph, node->output);
     const struct pooling_shape shape = shape_of(node, &x, &y);
-    const bool max = strcmp(node->layer->name, "max_pool") == 0, relu = node->activation == ACTIVATION_RELU;
+    const bool max = is_max(node), relu = node->activation == ACTIVATION_RELU;
     const bool identity = y.shape.rank == 3 && shape.kernel == 1 && shape.stride == 1 && !relu;
     const bool saves = max && shape.kernel > 1;
     struct pool *pool = *state = allocate(1, sizeof *pool);

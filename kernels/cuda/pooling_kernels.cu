@@ -63,9 +63,10 @@ __global__ static void largest(struct pooling_shape s, int64_t count, const floa
     }
 }
 
-__device__ static float places_of(struct span rows, struct span columns)
+/* What the sum over a window is divided by. */
+__device__ static float places_of(const struct pooling_shape *s, struct span rows, struct span columns)
 {
-    return (float)((rows.to - rows.from) * (columns.to - columns.from));
+    return (float)(s->count_padding ? s->kernel * s->kernel : (rows.to - rows.from) * (columns.to - columns.from));
 }
 
 __global__ static void means(struct pooling_shape s, int64_t count, const float *x, float *y)
@@ -76,7 +77,7 @@ __global__ static void means(struct pooling_shape s, int64_t count, const float 
         float sum = 0;
         for (int64_t h = rows.from; h < rows.to; h++)
             for (int64_t w = columns.from; w < columns.to; w++) sum += x[at.other + (h * s.width + w) * step_of(&s)];
-        y[i] = sum / places_of(rows, columns);
+        y[i] = sum / places_of(&s, rows, columns);
     }
 }
 
@@ -102,7 +103,7 @@ __global__ static void gather(struct pooling_shape s, int64_t count, const float
                 const int64_t from = at.other + (p * s.out_width + q) * step_of(&s);
                 const int64_t mine = (at.row - rows.start) * s.kernel + at.column - columns.start;
                 if (!LARGEST)
-                    sum += dy[from] / places_of(rows, columns);
+                    sum += dy[from] / places_of(&s, rows, columns);
                 else if (indices == NULL || indices[from] == mine)
                     sum += dy[from];
             }

@@ -37,6 +37,7 @@ static const struct layer_case {
     {"avg_pool", {3, {6, 7, 2}}, {.kernel = 3, .stride = 2, .padding = 1}},
     {"avg_pool", {3, {5, 5, 3}}, {.kernel = 3, .stride = 1, .padding = 1}},
     {"avg_pool", {3, {5, 5, 3}}, {.kernel = 1}},
+    {"avg_pool", {3, {5, 5, 3}}, {.kernel = 3, .stride = 1, .padding = 2, .count_padding = true}},
     {"global_avg_pool", {3, {4, 5, 3}}, {0}},
     {"flatten", {3, {3, 4, 2}}, {0}},
     {"linear", {1, {7}}, {.units = 5, .bias = true}},

@@ -40,13 +40,15 @@ static int taps_of(const struct window_case *c, int64_t n, int64_t h, int64_t w,
     return count;
 }
 
-static void open_window(struct single *single, const char *layer, const struct window_case *c, int activation)
+static void open_window(struct single *single, const char *layer, const struct window_case *c, int activation,
+                        bool count_padding)
 {
     struct settings settings = {.channels = CHANNELS,
                                 .kernel = c->kernel,
                                 .stride = c->stride,
                                 .padding = c->padding,
                                 .activation = activation,
+                                .count_padding = count_padding,
                                 .bias = true};
     single_open(single, "ref", layer, &settings, &c->x, BATCH, false);
     const struct shape *y = &single->graph->value[1].shape;
@@ -81,7 +83,7 @@ Test(reference, conv_is_the_sum_of_its_taps)
         for (int activation = 0; activation < 2; activation++) {
             struct single single;
             double y[Y_MAX] = {0};
-            open_window(&single, "conv", &windows[k], activation);
+            open_window(&single, "conv", &windows[k], activation, false);
             conv_expected(&single, &windows[k], y);
             for (size_t j = 0; j < single.y_bytes / sizeof(float); j++) {
                 double expected = activation && y[j] < 0 ? 0 : y[j];
@@ -144,15 +146,18 @@ Test(reference, pools_are_the_largest_and_the_mean)
     static double most[Y_MAX], sum[Y_MAX];
     static int seen[Y_MAX];
     for (int k = 0; k < WINDOWS; k++) {
-        struct single max, avg;
-        open_window(&max, "max_pool", &windows[k], 0);
-        open_window(&avg, "avg_pool", &windows[k], 0);
+        struct single max, avg, all;
+        const double places = (double)(windows[k].kernel * windows[k].kernel);
+        open_window(&max, "max_pool", &windows[k], 0, false);
+        open_window(&avg, "avg_pool", &windows[k], 0, false);
+        open_window(&all, "avg_pool", &windows[k], 0, true);
         pool_expected(&max, &windows[k], most, sum, seen);
         for (size_t j = 0; j < max.y_bytes / sizeof(float); j++) {
             cr_assert(seen[j] > 0 && max.y[j] == (float)most[j]);
             cr_assert(near(avg.y[j], sum[j] / seen[j]), "window %d: %g, not %g", k, avg.y[j], sum[j] / seen[j]);
+            cr_assert(near(all.y[j], sum[j] / places), "window %d: %g, not %g", k, all.y[j], sum[j] / places);
         }
-        single_close(&max), single_close(&avg);
+        single_close(&max), single_close(&avg), single_close(&all);
     }
 }
 

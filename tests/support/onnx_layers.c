@@ -168,9 +168,9 @@ static const char *express_pool(const struct onnx_test *test, struct region *reg
 {
     const char *reason = express_window(test, region, l);
     REFUSE_IF(reason != NULL, reason);
-    const struct settings *s = &l->c.settings;
+    struct settings *s = &l->c.settings;
     REFUSE_IF(s->padding >= s->kernel, "padding of a whole window");
-    REFUSE_IF(s->padding > 0 && onnx_integer(test, "count_include_pad", 0), "a mean that counts padding");
+    s->count_padding = onnx_integer(test, "count_include_pad", 0) != 0;
     return NULL;
 }
 
