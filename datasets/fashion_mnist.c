@@ -2,12 +2,15 @@
  * dataset for benchmarking machine learning algorithms", 2017; arXiv:1708.07747), and other files of the same format.
  *
  * IDX: big-endian words, magic 0x00000803 and count, height, width, then a byte a pixel; for labels 0x00000801 and
- * count, then a byte a label. Sizes must agree with the header to the byte. Decompressed into memory once, as bytes. */
+ * count, then a byte a label. Sizes must agree with the header to the byte. Decompressed into memory once, as bytes.
+ *
+ * A name is written with a dash or, as some programs unpack it, with a dot: train-images.idx3-ubyte. */
 #include "files.h"
 #include "image.h"
 
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -18,7 +21,8 @@ static const char *const labels[SPLITS] = {"train-labels-idx1-ubyte", "t10k-labe
 
 static const struct files_source fashion_mnist = {
     (const char *const[]){"fashion-mnist", NULL},
-    (const char *const[]){"train-images-idx3-ubyte.gz", "train-images-idx3-ubyte", NULL},
+    (const char *const[]){"train-images-idx3-ubyte.gz", "train-images-idx3-ubyte", "train-images.idx3-ubyte.gz",
+                          "train-images.idx3-ubyte", NULL},
     "type apt-get install dataset-fashion-mnist, or get the four IDX files from "
     "https://github.com/zalandoresearch/fashion-mnist",
 };
@@ -102,13 +106,29 @@ static enum status read_content(struct dataset *dataset, struct reader *reader, 
                 reader->file->path, reader->offset);
 }
 
+/* The first of the spellings of name that is a plain file in the folder; name itself where none is. */
+static const char *spelled(struct dataset *dataset, const char *folder, const char *name)
+{
+    static const struct {
+        char before_type;
+        const char *end;
+    } spellings[] = {{'-', ".gz"}, {'-', ""}, {'.', ".gz"}, {'.', ""}};
+    const char *type = strstr(name, "idx");
+    for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++) {
+        struct stat found;
+        const char *text = region_text(dataset->region, "%.*s%c%s%s", (int)(type - name) - 1, name,
+                                       spellings[i].before_type, type, spellings[i].end);
+        if (stat(region_text(dataset->region, "%s/%s", folder, text), &found) == 0 && S_ISREG(found.st_mode))
+            return text;
+    }
+    return name;
+}
+
 static enum status read_file(struct dataset *dataset, const char *folder, const char *name, const struct field *header,
                              int fields, uint32_t *number, uint8_t **content)
 {
     struct files_handle handle;
-    const char *zipped = region_text(dataset->region, "%s.gz", name);
-    const char *path = region_text(dataset->region, "%s/%s", folder, zipped);
-    TRY(files_open(dataset, folder, access(path, F_OK) == 0 ? zipped : name, &handle));
+    TRY(files_open(dataset, folder, spelled(dataset, folder, name), &handle));
     struct reader reader = {handle.file, gzdopen(handle.descriptor, "rb"), 0};
     if (!reader.stream) {
         close(handle.descriptor);

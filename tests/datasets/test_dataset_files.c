@@ -184,6 +184,39 @@ Test(dataset_files, idx_delivers_gzipped_and_plain_files)
     dataset_close(dataset);
 }
 
+static char *hand_path(const char *start, const char *end)
+{
+    static char path[256];
+    snprintf(path, sizeof path, "%s/%s%s", hand_made_folder(), start, end);
+    return path;
+}
+
+/* One file after the other is spelled with a dot; in the end a folder has the usual name. */
+Test(dataset_files, idx_names_have_a_dash_or_a_dot)
+{
+    static const char *const names[][2] = {{"train-images", "idx3-ubyte"},
+                                           {"train-labels", "idx1-ubyte"},
+                                           {"t10k-images", "idx3-ubyte"},
+                                           {"t10k-labels", "idx1-ubyte"}};
+    const struct digest dashes = digest_of("fashion-mnist", 9);
+    for (int zipped = 0; zipped < 2; zipped++)
+        for (int f = 0; f < 4; f++) {
+            char dash[64], dot[64];
+            size_t bytes;
+            uint8_t *data = f % 2 ? hand_idx_labels(f / 2, &bytes) : hand_idx_images(f / 2, &bytes);
+            snprintf(dash, sizeof dash, "%s-%s", names[f][0], names[f][1]);
+            snprintf(dot, sizeof dot, "%s.%s", names[f][0], names[f][1]);
+            remove(hand_path(dash, ""));
+            remove(hand_path(dash, ".gz"));
+            remove(hand_path(dot, ""));
+            cr_assert(access(hand_path(dash, ""), F_OK) != 0);
+            hand_write(zipped ? strcat(dot, ".gz") : dot, data, bytes, zipped);
+            cr_assert(!zipped || mkdir(hand_path(dash, ""), 0700) == 0);
+            cr_assert(digest_equal(digest_of("fashion-mnist", 9), dashes), "%s", dot);
+            free(data);
+        }
+}
+
 Test(dataset_files, resize_is_bilinear_with_half_pixel_centres)
 {
     static const int cifar[] = {32, 32}, idx[] = {HAND_IDX_HEIGHT, HAND_IDX_WIDTH};
