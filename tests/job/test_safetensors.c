@@ -178,6 +178,43 @@ Test(safetensors, false_lengths_are_refused)
     }
 }
 
+/* Files of other formats that are taken for weights. */
+Test(safetensors, other_formats_are_named)
+{
+#define FILE_OF(bytes, says)                                                                                           \
+    {                                                                                                                  \
+        bytes, sizeof bytes - 1, says                                                                                  \
+    }
+    static const struct {
+        const char *bytes;
+        size_t count;
+        const char *says;
+    } files[] = {
+        FILE_OF("PK\3\4\0\0\x08\x08\0\0\0\0\0\0archive/data.pkl", "a zip archive, as PyTorch's checkpoints are"),
+        FILE_OF("PK\3\4\x14\0\0\0\x08\0\0\0\0\0arr_0.npy", "a zip archive"),
+        FILE_OF("\x80\2\x8a\nl\xfc\x9c\x46\xf9 j\xa8P\x19.", "a pickle, as PyTorch's checkpoints are"),
+        FILE_OF("\x80\2}q\0(X\x08\0\0\0c1.weightq\1", "a pickle"),
+        FILE_OF("\x80\3ccollections\nOrderedDict\n", "a pickle"),
+        FILE_OF("\x80\4\x95\5\0\0\0\0\0\0\0}\x94.", "a pickle"),
+        FILE_OF("\x80\5\x95\xff\1\0\0\0\0\0\0}\x94.", "a pickle"),
+        FILE_OF("{\"metadata\": {\"total_size\": 8}, \"weight_map\": {\"a\": \"model-00001-of-00002.safetensors\"}}",
+                "the index of several safetensors files"),
+        FILE_OF("{\n  \"weight_map\": {}\n}\n", "the index of several safetensors files"),
+        FILE_OF("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 440449768\n", "git lfs pull"),
+        FILE_OF("<!DOCTYPE html><html><head></head></html>", "an HTML page"),
+        FILE_OF("\r\n  <html lang=en>Log in</html>", "an HTML page"),
+        FILE_OF("\xef\xbb\xbf<!doctype html>", "an HTML page"),
+        FILE_OF("\x89HDF\r\n\x1a\n\0\0\0\0\0\x08\x08\0", "an HDF5 file, as Keras's weights are"),
+        FILE_OF("{\"hidden_size\": 768, \"model_type\": \"bert\"}", "not a safetensors file"),
+        FILE_OF("\x80\2\0\0\0\0\0\0{\"a\": ", "not a safetensors file, or cut off: a header of 640 bytes"),
+    };
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        FILE *file = fopen(path, "wb");
+        cr_assert(file && fwrite(files[i].bytes, 1, files[i].count, file) == files[i].count && fclose(file) == 0);
+        refuse(files[i].says, files[i].says);
+    }
+}
+
 Test(safetensors, every_truncation_is_refused)
 {
     write_good();

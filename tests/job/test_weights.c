@@ -207,7 +207,7 @@ Test(weights, a_misfit_is_refused)
     safetensors_finish(w, path);
     refuse("init", ST_SPEC,
            (const char *const[]){"key.weight is F32 [4611686018427387904, 0], expected F32, F16 or BF16 of a", NULL});
-    w = write_bert(&(struct naming){"x.", false, -1});
+    w = write_bert(&(struct naming){"x.", false, KEY}); /* without the prefix, they do not fit either */
     safetensors_finish(w, path);
     refuse("init", ST_SPEC,
            (const char *const[]){"missing: ", "more", "not used: x.embeddings.word_embeddings.weight", NULL});
@@ -215,6 +215,41 @@ Test(weights, a_misfit_is_refused)
     refuse("init", ST_SPEC, (const char *const[]){"missing: ", NULL});
     unlink(path);
     refuse("init", ST_MISSING, (const char *const[]){path, NULL});
+}
+
+/* A file whose names all begin so is refused with that prefix, and read with it as the key. */
+Test(weights, a_common_prefix_is_named_and_read)
+{
+    static const char *const prefixes[] = {"_orig_mod.",     "module.", "model.",     "module._orig_mod.",
+                                           "bert.module.0.", "net_",    "state_dict."};
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+        for (int head = 0; head < 2; head++) {
+            char words[128], key[64];
+            struct safetensors_writer *w = write_bert(&(struct naming){prefixes[i], i % 2 == 0, -1});
+            for (int k = 0; k < 2 && head; k++) {
+                snprintf(words, sizeof words, "%sclassifier.%s", prefixes[i], k ? "bias" : "weight");
+                safetensors_add(w, words, k ? "3" : "3, 2", 7);
+            }
+            safetensors_add(w, "loss.scale", "1", 0);
+            safetensors_finish(w, path);
+            snprintf(words, sizeof words,
+                     "fit the model, but all names%s fit without the prefix '%s': set "
+                     "model.init.prefix",
+                     head ? "" : " but 2", prefixes[i]);
+            snprintf(key, sizeof key, "%s, prefix: %s", head ? "error" : "init", prefixes[i]);
+            refuse(head ? "error" : "init", ST_SPEC, (const char *const[]){words, NULL});
+            struct spec *spec = spec_of(key);
+            struct job *job;
+            cr_assert(job_create(spec, &job) == ST_OK, "%s", status_message());
+            check_loaded(job);
+            cr_assert(job->weights->initialised == (head ? 0 : 2) && job->weights->unused == 1);
+            cr_assert(strstr(spec->resolved, "prefix: "), "%s", spec->resolved);
+            job_destroy(job);
+            spec_destroy(spec);
+        }
+    safetensors_finish(write_bert(&(struct naming){"", false, -1}), path);
+    refuse("init, prefix: module.", ST_SPEC,
+           (const char *const[]){"all names but 2 fit without model.init.prefix", NULL});
 }
 
 static enum status loaded(struct spec *spec)

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "console/utf8.h"
 
-enum { LENGTH_BYTES = 8, HEADER_MAX = 100 << 20, PIECE = 1 << 18, SHOWN = 100 };
+enum { LENGTH_BYTES = 8, HEADER_MAX = 100 << 20, PIECE = 1 << 18, SHOWN = 100, HEAD = 1 << 16 };
 
 /* ---- element types ---- */
 
@@ -68,11 +68,17 @@ enum status safetensors_floats(const struct safetensors *file, const struct safe
     return ST_OK;
 }
 
+static int by_name(const void *a, const void *b)
+{
+    return strcmp((*(const struct safetensor *const *)a)->name, (*(const struct safetensor *const *)b)->name);
+}
+
 const struct safetensor *safetensors_find(const struct safetensors *file, const char *name)
 {
-    for (int i = 0; i < file->count; i++)
-        if (!strcmp(file->tensor[i].name, name)) return &file->tensor[i];
-    return NULL;
+    const struct safetensor wanted = {.name = name}, *key = &wanted;
+    const struct safetensor **found =
+        bsearch(&key, file->by_name, (size_t)file->count, sizeof(const struct safetensor *), by_name);
+    return found ? *found : NULL;
 }
 
 /* ---- the header ---- */
@@ -163,7 +169,44 @@ static enum status read_tensors(struct safetensors *file, json_t *header, uint64
         file->count++;
     }
     qsort(file->tensor, (size_t)file->count, sizeof *file->tensor, by_place);
+    NEW(file->region, file->by_name, (size_t)file->count + 1);
+    for (int i = 0; i < file->count; i++) file->by_name[i] = &file->tensor[i];
+    qsort(file->by_name, (size_t)file->count, sizeof(const struct safetensor *), by_name);
     return check_places(file, data);
+}
+
+/* ---- other formats ---- */
+
+#define SAVE_ANEW "save its tensors with safetensors.torch.save_file"
+
+/* A format by what its files begin with, texts after space; inner: what follows somewhere in the first bytes. */
+static const struct {
+    const char *start, *inner, *what, *cure;
+} formats[] = {
+    {"PK\3\4", "", "a zip archive, as PyTorch's checkpoints are (pickle)", SAVE_ANEW},
+    {"\211HDF\r\n", "", "an HDF5 file, as Keras's weights are", "save its tensors with safetensors.numpy.save_file"},
+    {"version https://git-lfs", "", "a pointer of Git LFS, not the file itself", "fetch it with git lfs pull"},
+    {"{", "\"weight_map\"", "the index of several safetensors files", "save the tensors of all of them in one"},
+    {"<", "", "an HTML page, as a download leaves that needs a login or fails", "download the file itself"},
+};
+
+/* Protocols 1 to 5; an opcode follows. */
+static bool is_pickle(const unsigned char *head) { return head[0] == 0x80 && head[1] <= 5 && head[2] >= '('; }
+
+/* The format that the file has instead, where it is known; else what is wrong with it as a safetensors file. */
+static enum status refuse_format(const struct safetensors *file, const char *wrong)
+{
+    char head[HEAD + 1] = "";
+    TRY(file_read(file->descriptor, file->path, 0, file->bytes < HEAD ? (size_t)file->bytes : HEAD, head));
+    const char *text = head + strspn(head, "\xef\xbb\xbf \t\r\n"); /* a byte order mark, space */
+    if (is_pickle((const unsigned char *)head))
+        return fail(ST_FAILED, "%s: a pickle, as PyTorch's checkpoints are; expected a safetensors file: %s",
+                    file->path, SAVE_ANEW);
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (!strncmp(text, formats[i].start, strlen(formats[i].start)) && strstr(text, formats[i].inner))
+            return fail(ST_FAILED, "%s: %s; expected a safetensors file: %s", file->path, formats[i].what,
+                        formats[i].cure);
+    return fail(ST_FAILED, "%s: %s", file->path, wrong);
 }
 
 static enum status read_header(struct safetensors *file)
@@ -175,13 +218,16 @@ static enum status read_header(struct safetensors *file)
     TRY(file_read(file->descriptor, file->path, 0, sizeof length, length));
     for (int i = LENGTH_BYTES - 1; i >= 0; i--) bytes = bytes << 8 | length[i];
     if (bytes > file->bytes - LENGTH_BYTES || bytes > HEADER_MAX)
-        return fail(ST_FAILED, "%s: not a safetensors file, or cut off: a header of %llu bytes in a file of %llu",
-                    file->path, (unsigned long long)bytes, (unsigned long long)file->bytes);
+        return refuse_format(file, region_text(file->region,
+                                               "not a safetensors file, or cut off: a header of %llu bytes "
+                                               "in a file of %llu",
+                                               (unsigned long long)bytes, (unsigned long long)file->bytes));
     freed_auto char *text = allocate((size_t)bytes, 1);
     TRY(file_read(file->descriptor, file->path, LENGTH_BYTES, (size_t)bytes, text));
     json_auto_t *header = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &error);
     if (!header)
-        return fail(ST_FAILED, "%s: its header is not the JSON of a safetensors file: %.200s", file->path, error.text);
+        return refuse_format(
+            file, region_text(file->region, "its header is not the JSON of a safetensors file: %.200s", error.text));
     return read_tensors(file, header, LENGTH_BYTES + bytes);
 }
 

@@ -24,11 +24,12 @@ struct safetensors {
     uint64_t bytes; /* of the file */
     int count;
     struct safetensor *tensor; /* in the order of their data */
+    const struct safetensor **by_name;
     int descriptor;
 };
 
-/* Opens the file and checks its whole header. ST_MISSING: it does not exist; ST_FAILED: it has another format or is
- * damaged, the message names the tensor and what is wrong with it. */
+/* Opens the file and checks its whole header. ST_MISSING: it does not exist; ST_FAILED: it has another format, which
+ * the message names where it is known, or is damaged, the message names the tensor and what is wrong with it. */
 enum status safetensors_open(const char *path, struct safetensors **file);
 void safetensors_close(struct safetensors *file);
 

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "datasets/files.h"
 
-enum { SLICE = 1 << 18, NAMES_SHOWN = 12, NAME_SHOWN = 80, MISFIT_SHOWN = 400 };
+enum { SLICE = 1 << 18, NAMES_SHOWN = 12, NAME_SHOWN = 80, MISFIT_SHOWN = 400, PREFIXES_MAX = 64 };
 
 /* ---- names in files of other programs ---- */
 
@@ -128,6 +128,7 @@ static const struct parameter *tensor_of(const struct graph *graph, int index)
 
 struct matching {
     struct weights *weights;
+    const char *prefix; /* of the file's names */
     struct region *region;
     bool *used; /* by tensor of the file */
     int misfits;
@@ -140,13 +141,17 @@ static void add_misfit(struct matching *s, const char *text)
     s->misfit[s->misfits++] = text;
 }
 
+static const struct safetensor *find_name(const struct matching *s, const char *name)
+{
+    return safetensors_find(s->weights->file, region_text(s->region, "%s%s", s->prefix, name));
+}
+
 /* The tensor of that name or of one of its aliases. */
 static const struct safetensor *find(const struct matching *s, const char *name)
 {
     const struct safetensor *found = NULL;
     const char *alias;
-    for (int i = 0; !found && (alias = weight_alias(name, i, s->region)); i++)
-        found = safetensors_find(s->weights->file, alias);
+    for (int i = 0; !found && (alias = weight_alias(name, i, s->region)); i++) found = find_name(s, alias);
     return found;
 }
 
@@ -187,7 +192,7 @@ static void find_weight(struct matching *s, int index)
     const struct parameter *p = tensor_of(weights->graph, index);
     struct weight *w = &weights->weight[index];
     const char *name[WEIGHT_SOURCES_MAX] = {p->name}, *lacks = NULL;
-    w->source[0] = safetensors_find(weights->file, p->name);
+    w->source[0] = find_name(s, p->name);
     const int named = w->source[0] ? 0 : weight_names(p->name, s->region, name), wanted = named ? named : 1;
     for (int i = 0; i < named; i++) w->source[i] = find(s, name[i]);
     for (int i = 0; i < wanted; i++) {
@@ -209,23 +214,11 @@ static void find_weight(struct matching *s, int index)
     weights->initialised_name[weights->initialised++] = p->name;
 }
 
-static enum status judge(const struct matching *s, const struct spec *spec)
-{
-    const struct weights *w = s->weights;
-    const bool none = w->initialised == tensors_of(w->graph);
-    const bool missing = w->initialised && (none || spec->init_missing == INIT_MISSING_ERROR);
-    if (!missing && !s->misfits) return ST_OK;
-    return fail(ST_SPEC, "model.init.file: %s does not fit the model%s%s%s%s%s", w->file->path, s->misfits ? ": " : "",
-                joined(s->misfits, s->misfit, "; ", MISFIT_SHOWN, s->region),
-                missing ? names_text("; missing: ", w->initialised, s->missing, s->region) : "",
-                missing && !none ? " (missing: init initialises them as usual)" : "",
-                names_text("; not used: ", w->unused, w->unused_name, s->region));
-}
-
-static enum status match(struct weights *w, const struct spec *spec)
+/* Finds every tensor of the graph in the file, whose names begin with prefix. */
+static struct matching match(struct weights *w, const char *prefix)
 {
     struct region *region = w->file->region;
-    struct matching s = {.weights = w, .region = region};
+    struct matching s = {.weights = w, .prefix = prefix, .region = region};
     const int tensors = tensors_of(w->graph);
     NEW(region, w->weight, (size_t)tensors);
     NEW(region, w->given, (size_t)tensors);
@@ -240,7 +233,79 @@ static enum status match(struct weights *w, const struct spec *spec)
         const bool counts = end && !strcmp(end, ".num_batches_tracked"); /* PyTorch's steps of a batch norm */
         if (!s.used[i] && !counts) w->unused_name[w->unused++] = name;
     }
-    return judge(&s, spec);
+    return s;
+}
+
+/* ---- a prefix of the file's names ---- */
+
+struct prefixes {
+    int count;
+    const char *text[PREFIXES_MAX];
+};
+
+/* Adds what stands before the name in each name of the file that ends with it. */
+static void add_prefixes(struct prefixes *p, const struct weights *w, const char *name)
+{
+    for (int i = 0; i < w->file->count && p->count < PREFIXES_MAX; i++) {
+        const char *theirs = w->file->tensor[i].name;
+        const size_t all = strlen(theirs), end = strlen(name);
+        if (all < end || strcmp(theirs + all - end, name) != 0) continue;
+        const char *text = region_text(w->file->region, "%.*s", (int)(all - end), theirs);
+        int same = 0;
+        while (same < p->count && strcmp(p->text[same], text) != 0) same++;
+        p->text[same] = text;
+        p->count += same == p->count;
+    }
+}
+
+/* Those that the names of the first tensor of the graph have that the file has with any. */
+static struct prefixes find_prefixes(const struct weights *w)
+{
+    struct prefixes p = {.count = 0};
+    for (int t = 0; t < tensors_of(w->graph) && p.count == 0; t++) {
+        const char *ours = tensor_of(w->graph, t)->name, *name[WEIGHT_SOURCES_MAX], *alias;
+        add_prefixes(&p, w, ours);
+        const int named = weight_names(ours, w->file->region, name);
+        for (int i = 0; named && (alias = weight_alias(name[0], i, w->file->region)); i++) add_prefixes(&p, w, alias);
+    }
+    return p;
+}
+
+/* Which prefix makes all names fit, or, where names may be missing, the most; the shortest of several. "": none does.
+ */
+static const char *advice(const struct weights *w, bool all)
+{
+    const struct prefixes p = find_prefixes(w);
+    const char *best = NULL;
+    int least = all ? 0 : tensors_of(w->graph) - 1;
+    for (int i = 0; i < p.count; i++) {
+        struct weights trial = {.file = w->file, .graph = w->graph};
+        const struct matching s = match(&trial, p.text[i]);
+        if (s.misfits || trial.initialised > least) continue;
+        if (best && trial.initialised == least && strlen(best) <= strlen(p.text[i])) continue;
+        best = p.text[i];
+        least = trial.initialised;
+    }
+    if (!best) return "";
+    const char *but = least ? region_text(w->file->region, " but %d", least) : "";
+    if (!*best) return region_text(w->file->region, ", but all names%s fit without model.init.prefix", but);
+    return region_text(w->file->region, ", but all names%s fit without the prefix '%.*s': set model.init.prefix", but,
+                       text_shown(best, NAME_SHOWN), best);
+}
+
+static enum status judge(const struct matching *s, const struct spec *spec)
+{
+    const struct weights *w = s->weights;
+    const bool none = w->initialised == tensors_of(w->graph);
+    const bool missing = w->initialised && (none || spec->init_missing == INIT_MISSING_ERROR);
+    if (!missing && !s->misfits) return ST_OK;
+    const char *prefix = advice(w, spec->init_missing == INIT_MISSING_ERROR);
+    if (*prefix) return fail(ST_SPEC, "model.init.file: %s does not fit the model%s", w->file->path, prefix);
+    return fail(ST_SPEC, "model.init.file: %s does not fit the model%s%s%s%s%s", w->file->path, s->misfits ? ": " : "",
+                joined(s->misfits, s->misfit, "; ", MISFIT_SHOWN, s->region),
+                missing ? names_text("; missing: ", w->initialised, s->missing, s->region) : "",
+                missing && !none ? " (missing: init initialises them as usual)" : "",
+                names_text("; not used: ", w->unused, w->unused_name, s->region));
 }
 
 enum status weights_open(const struct spec *spec, const struct graph *graph, struct weights **weights)
@@ -251,7 +316,8 @@ enum status weights_open(const struct spec *spec, const struct graph *graph, str
     if (opened != ST_OK) return fail(opened, "model.init.file: %s", status_message());
     struct weights *w = region_array(file->region, 1, sizeof *w);
     *w = (struct weights){.file = file, .graph = graph};
-    const enum status status = match(w, spec);
+    const struct matching s = match(w, spec->init_prefix ? spec->init_prefix : "");
+    const enum status status = judge(&s, spec);
     if (status == ST_OK)
         *weights = w;
     else

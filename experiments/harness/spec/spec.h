@@ -87,15 +87,16 @@ struct spec {
     const char *plan;                /* result file whose plan is used instead of the policy's, NULL: none */
     const struct policy *policy;
     struct policy_settings policy_settings;
-    int update;             /* enum update_when */
-    uint64_t update_part;   /* of a fused update, bytes: larger gradients are computed in parts; 0: none is */
-    int costs;              /* enum costs_kind */
-    const char *costs_file; /* of measured times */
-    int init;               /* enum init: the default of every layer */
-    const char *init_file;  /* initial values by name, NULL: none; the path as found, if it exists */
-    int init_missing;       /* enum init_missing */
-    int check;              /* 0 none, 1 recompute */
-    int fault_kind;         /* enum fault_kind */
+    int update;              /* enum update_when */
+    uint64_t update_part;    /* of a fused update, bytes: larger gradients are computed in parts; 0: none is */
+    int costs;               /* enum costs_kind */
+    const char *costs_file;  /* of measured times */
+    int init;                /* enum init: the default of every layer */
+    const char *init_file;   /* initial values by name, NULL: none; the path as found, if it exists */
+    const char *init_prefix; /* of its names, NULL: none */
+    int init_missing;        /* enum init_missing */
+    int check;               /* 0 none, 1 recompute */
+    int fault_kind;          /* enum fault_kind */
     int64_t fault_step;
     const char *fault_node;
     bool record_state, record_digests;

@@ -68,8 +68,10 @@ static void read_init(struct yaml_reader *r, const struct yaml_tree *model, stru
 {
     const struct yaml_tree *map = map_at(r, model, "init", "name");
     yaml_read_map(r, map, "model.init", "init", init_keys, NULL, spec);
-    if (yaml_tree_get(map, "missing") && !yaml_tree_get(map, "file"))
-        yaml_read_error(r, yaml_tree_get(map, "missing"), "model.init", "missing", "requires a file");
+    static const char *const of_file[] = {"missing", "prefix"};
+    for (size_t i = 0; i < sizeof of_file / sizeof *of_file; i++)
+        if (yaml_tree_get(map, of_file[i]) && !yaml_tree_get(map, "file"))
+            yaml_read_error(r, yaml_tree_get(map, of_file[i]), "model.init", of_file[i], "requires a file");
 }
 
 struct model_file {

@@ -82,6 +82,8 @@ const struct setting init_keys[] = {
     {"file", SETTING_PATH, MEMBER(init_file), 0, 0, "", NULL, "safetensors: initial values by name"},
     {"missing", SETTING_CHOICE, MEMBER(init_missing), 0, 0, "error", missing_names,
      "parameters and running state that are not in the file: an error, or initialised as usual"},
+    {"prefix", SETTING_TEXT, MEMBER(init_prefix), 0, 0, "", NULL,
+     "what the file's names begin with, such as _orig_mod. or module.; other tensors are not used"},
     {.key = NULL}};
 
 #define OPTION(name) offsetof(struct backend_options, name)
