@@ -14,6 +14,7 @@
 #include "bundle/bundle.h"
 #include "console/arguments.h"
 #include "console/manual.h"
+#include "console/standard_input.h"
 #include "console/terminal.h"
 #include "experiment.h"
 #include "job/costs.h"
@@ -125,6 +126,9 @@ static enum status run_run(struct arguments *a)
     TRY(spec_load(request.spec, request.overrides, request.override, &spec));
     if (!spec->axes && (request.point || request.shards || request.jobs || request.print_commands))
         return fail(ST_SPEC, "run: %s sweeps nothing: no --jobs, --shard, --point or --print-commands", request.spec);
+    if (request.print_commands && !strcmp(request.spec, standard_input))
+        return fail(ST_SPEC,
+                    "run: --print-commands: commands cannot read standard input or a pipe again; expected a file");
     if (a->given[OPTION_FOLLOW]) return follow_experiment(spec, stdout);
     child_name_invocation();
     struct spec *const own = spec; /* which is destroyed by what runs it */
@@ -203,21 +207,23 @@ static const struct command commands[] = {
      "plan SPEC | --graph FILE [key=value...] [--ops | --alone | --pareto | --max-batch | --min-memory | --explain] "
      "[--json | --csv] [--out FILE]",
      "Plans a training step without running it, or compares other plans.\n"
-     "SPEC: a file, or a name in experiments/. FILE: a graph file; without policy.name=... its policies are compared.",
+     "SPEC: a file, - for standard input, or a name in experiments/. FILE: a graph file; without policy.name=... its "
+     "policies are compared.",
      BIT(JSON) | BIT(OPS) | BIT(ALONE) | BIT(GRAPH) | BIT(OUT) | QUERY_OPTIONS, 1, 1, true, run_plan,
      "write the plan to FILE, for the key plan:; -o too"},
     {"run",
      "run SPEC [key=value...] [--only baseline|variant] [--resume auto|must|never] [--quiet | --verbose | --follow] "
      "[--force] [--jobs N] [--shard I/N | --point K] [--print-commands]",
      "Runs a spec storing everything, then as written; compares every bit.\n"
-     "Each is a process of its own. SPEC: a file, or a name in experiments/. SIGTERM and SIGUSR1 end a run after its "
+     "Each is a process of its own. SPEC: a file, - for standard input, or a name in experiments/. SIGTERM and SIGUSR1 "
+     "end a run after its "
      "step and leave a state file, as does state_every=N every N steps; the same command then goes on from there. Of a "
      "sweep, finished points are not run again.",
      BIT(ONLY) | BIT(QUIET) | BIT(VERBOSE) | BIT(RESUME) | BIT(FOLLOW) | SWEEP_OPTIONS, 1, 1, true, run_run},
     {"bench", "bench --costs SPEC [key=value...] [--out FILE]",
      "Times a network's passes, for plans by measured costs.\n"
      "--costs: every pass of every node of the spec and its baseline alone, and the other work of a step. "
-     "SPEC: a file, or a name in experiments/.",
+     "SPEC: a file, - for standard input, or a name in experiments/.",
      BIT(COSTS) | BIT(OUT), 1, 1, true, run_bench, "write the times to FILE; -o too"},
     {"schema", "schema [NAME] [--json]",
      "Prints every key of specs and models: values, default, meaning.\n"

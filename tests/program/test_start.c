@@ -1,4 +1,5 @@
-/* Unusual states at the start of the program: closed streams, ignored signals, a parent that has ended. */
+/* Unusual states at the start of the program: closed streams, specs from pipes, ignored signals, a parent that has
+ * ended. */
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdio.h>
@@ -28,6 +29,57 @@ Test(start, closed_streams_damage_no_result)
         cli_says(&cli, "losses 4/4, gradients 4/4, parameters 4/4");
         cli_close(&cli);
     }
+}
+
+/* The ways in which text reaches the command, whose operand it is: C stands for the program and its arguments. */
+static const struct {
+    const char *shell, *operand;
+} ways[] = {{"cat %s | C", "-"},
+            {"C <%s", "-"},
+            {"cat %s | C", "/dev/stdin"},
+            {"{ cat %s | C 3<&0 </dev/null; }", "/dev/fd/3"},
+            {"{ mkfifo pipe; cat %s >pipe & C </dev/null; }", "pipe"}};
+
+/* Runs command with the text of the file in each of these ways. */
+static void run_by(struct cli *cli, size_t way, const char *file, int code, const char *command)
+{
+    char shell[128], line[512];
+    const char *mark = strstr(ways[way].shell, "%s"), *rest = mark + 2, *program = strstr(ways[way].shell, "C");
+    snprintf(shell, sizeof shell, "%.*s%s%s", (int)(mark - ways[way].shell), ways[way].shell, file, rest);
+    program = strstr(shell, "C");
+    snprintf(line, sizeof line, "--version >version; rm -f pipe; %.*s\"$REMATCH_BIN\" %s %s%s", (int)(program - shell),
+             shell, command, ways[way].operand, program + 1);
+    cli_expect(cli, code, line);
+}
+
+Test(start, a_spec_is_read_from_a_pipe, .timeout = 120)
+{
+    static const char graph[] = "rematch: 1\nname: chain\nbatch: 2\nstages:\n"
+                                "  - {name: a, forward: 5, backward: 10, output: 1MiB, saved: 2MiB, gradient: 1MiB}\n";
+    struct cli cli;
+    cli_open(&cli);
+    cli_file(&cli, "graph.yaml", graph);
+    cli_file(&cli, "bad.yaml", "rematch: 1\nname: bad\nbatch: none\n");
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        run_by(&cli, i, "small.yaml", 0, "plan");
+        cli_says(&cli, "policy manual on");
+        run_by(&cli, i, "graph.yaml", 0, "plan --graph");
+        cli_says(&cli, "policy store_all on 1 node");
+        run_by(&cli, i, "small.yaml", 0, "run");
+        cli_says(&cli, "results/small/");
+        cli_says(&cli, "verdict   EQUAL IN EVERY BIT\n");
+        run_by(&cli, i, "small.yaml", 0, "run sweep.seed=[1,2] --jobs 2");
+        cli_says(&cli, "2 of 2: 2 equal");
+        run_by(&cli, i, "small.yaml", 2, "run sweep.seed=[1,2] --print-commands");
+        cli_complains(&cli, "cannot read standard input or a pipe again");
+        run_by(&cli, i, "bad.yaml", 2, "plan");
+        cli_complains(&cli, "/dev/stdin:3:8: error: batch: 'none'");
+    }
+    cli_expect(&cli, 2, "--version >version; \"$REMATCH_BIN\" plan - </dev/zero");
+    cli_complains(&cli, "-: is larger than 16777216 bytes");
+    cli_expect(&cli, 2, "plan - <&-");
+    cli_complains(&cli, "-: cannot be read: ");
+    cli_close(&cli);
 }
 
 Test(start, an_ignored_sigchld_does_not_lose_the_child)

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/text.h"
+#include "console/standard_input.h"
 #include "console/utf8.h"
 
 _Static_assert(OPTIONS <= 32, "struct command has a bit for each");
@@ -112,6 +113,19 @@ static bool is_key(const struct arguments *arguments, const char *word)
     return false;
 }
 
+/* Operands that can be read only once are read now; the words are changed too, because the program may be executed
+ * again with them. */
+static enum status hold_streams(int count, char **words, struct arguments *arguments)
+{
+    for (int k = 0; k < arguments->operands; k++)
+        for (int i = 0; i < count; i++)
+            if (words[i] == arguments->operand[k]) {
+                TRY(standard_input_hold(&words[i]));
+                arguments->operand[k] = words[i];
+            }
+    return ST_OK;
+}
+
 enum status arguments_read(const struct command *command, int count, char **words, struct arguments *arguments)
 {
     bool only_operands = false;
@@ -135,7 +149,7 @@ enum status arguments_read(const struct command *command, int count, char **word
             command->usage);
     if (arguments->operands < command->least)
         return fail(ST_SPEC, "%s: too few arguments; usage: rematch %s", command->name, command->usage);
-    return ST_OK;
+    return command->overrides ? hold_streams(count, words, arguments) : ST_OK;
 }
 
 const char arguments_override_doc[] =
