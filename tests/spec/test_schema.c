@@ -54,6 +54,8 @@ Test(schema, shows_every_key)
     cli_expect(&cli, 0, "schema model.init.file");
     cli_says(&cli, "model.init: ");
     cr_expect(!strstr(cli.out, "model: "), "%s", cli.out);
+    cli_expect(&cli, 0, "schema epochs");
+    cli_says(&cli, "without the last batch");
     cli_expect(&cli, 0, "schema optimizer.name");
     cli_says(&cli, "optimizer adamw: ");
     cli_expect(&cli, 2, "schema swish");

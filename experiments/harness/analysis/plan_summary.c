@@ -19,6 +19,9 @@ static void add_plan(const struct plan *plan, json_t *all)
     const struct network *network = plan->network;
     const struct slicing slicing = graph_slicing(network->graph);
     json_t *bits = json_array(), *after = json_array(), *whole = json_array();
+    int64_t parameters = 0;
+    for (int i = 0; i < network->graph->parameters; i++) parameters += network->graph->parameter[i].elements;
+    if (network->backend) PUT(all, "parameters", parameters); /* a graph file has bytes alone */
     for (int i = 0; i < network->graph->nodes; i++) {
         const struct footprint *f = &network->binding[i].footprint;
         if (f->signs && f->saved) ADD(bits, network->graph->node[i].name);

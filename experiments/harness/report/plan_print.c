@@ -20,6 +20,14 @@ static void print_bytes(const struct plan *plan, const char *label, size_t bytes
     fprintf(out, "  %-32s %12s%s%s\n", label, NUMBER(plan, "bytes", bytes), *note ? "  " : "", note);
 }
 
+/* "25557032 in 161 tensors"; "": of a graph file, which has bytes alone. */
+static const char *parameters_text(const struct plan_summary *s, char *text, size_t room)
+{
+    const int tensors = s->job->graph->parameters;
+    snprintf(text, room, "%.0f in %d tensor%s", figure_number(s->figures, "parameters"), tensors, text_plural(tensors));
+    return s->job->backend ? text : "";
+}
+
 static void print_totals(const struct plan_summary *s, FILE *out)
 {
     const struct plan *plan = s->job->plan;
@@ -27,7 +35,8 @@ static void print_totals(const struct plan_summary *s, FILE *out)
     fprintf(out, "\nmemory\n");
     for (int i = 0; i < STATICS; i++)
         if (plan->static_bytes[i])
-            print_bytes(plan, i == STATIC_STATE ? "running state" : static_names[i], plan->static_bytes[i], "", out);
+            print_bytes(plan, i == STATIC_STATE ? "running state" : static_names[i], plan->static_bytes[i],
+                        i == STATIC_PARAMETERS ? parameters_text(s, note, sizeof note) : "", out);
     print_bytes(plan, "static", plan_static(plan), "live for the whole run", out);
     snprintf(note, sizeof note, "at op %d, %s", plan->peak_op, plan_op_text(plan, plan->peak_op, op));
     for (int i = 0; i < CATEGORIES; i++)
@@ -273,6 +282,8 @@ void plan_summary_print_pair(const struct plan_summary *baseline, const struct p
     figures_table(rows,
                   "planned policy static_bytes live_peak_bytes arena_bytes peak_bytes slowdown gap_percent peak_op", 2,
                   false, out);
+    char text[64];
+    fprintf(out, "  parameters: %s\n", parameters_text(variant, text, sizeof text));
     figures_notes(json_object_get(variant->figures, "notes"), "note: ", out);
     const size_t slow = json_array_size(json_object_get(variant->figures, "slow_nodes"));
     if (slow)

@@ -42,7 +42,7 @@ const struct setting spec_keys[] = {
      "slice, or none"},
     {"steps", SETTING_INT, MEMBER(steps), 1, MOST, "0", NULL, "training steps; give steps or epochs"},
     {"epochs", SETTING_INT, MEMBER(epochs), 1, 1 << 20, "0", NULL,
-     "passes over the training samples; give steps or epochs"},
+     "passes over the training samples, without the last batch where it is incomplete; give steps or epochs"},
     {"seed", SETTING_INT, MEMBER(seed), 0, 0x1p53, "1", NULL, "seed of initial values, data, dropout and shuffling"},
     {"relu_save", SETTING_CHOICE, MEMBER(relu_save), 0, 0, "output", relu_save_names,
      "tensor that a relu saves for its backward"},
