@@ -1,7 +1,9 @@
 #include "backend/abstract_graph.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "base/text.h"
 #include "model/reference.h"
 
 /* One parameter, so that there is a part PARAMS; bind() sets its elements. */
@@ -13,7 +15,6 @@ static int parameters(const void *settings, const struct shape *input,
     return 1;
 }
 
-static const double TIME_MAX = 9007199254740992.0; /* 2^53 */
 static const int64_t BYTES_MAX = INT64_C(1) << 58; /* a schedule holds nothing twice, so no sum can overflow */
 
 struct totals {
@@ -21,17 +22,33 @@ struct totals {
     int64_t bytes;
 };
 
+/* "node 3 (conv)" */
+static const char *node_text(const struct abstract_node *node, int number, char text[96])
+{
+    const char *name = node->stage.name;
+    snprintf(text, 96, name ? "node %d (%.*s)" : "node %d", number, name ? text_shown(name, 64) : 0, name);
+    return text;
+}
+
 static enum status check_sizes(const struct abstract_node *node, int number, struct totals *totals)
 {
+    char text[96];
     const struct abstract_stage *s = &node->stage;
     const int64_t size[] = {s->output,           s->saved,         s->gradient,     s->forward_scratch,
                             s->backward_scratch, node->parameters, node->parameters /* their gradients */};
     totals->time += s->forward + s->backward + node->once;
-    if (!(s->forward >= 0 && s->backward >= 0 && node->once >= 0 && totals->time <= TIME_MAX))
-        return fail(ST_SPEC, "node %d: expected times of at least 0 and at most 2^53 in all", number);
+    if (!(s->forward >= 0 && s->backward >= 0 && node->once >= 0))
+        return fail(ST_SPEC, "%s: expected times of at least 0", node_text(node, number, text));
+    if (!(totals->time <= ABSTRACT_TIME_MAX))
+        return fail(ST_SPEC, "%s: the times of all nodes up to it add up to %.6g; expected at most %g in all",
+                    node_text(node, number, text), totals->time, ABSTRACT_TIME_MAX);
     for (size_t k = 0; k < sizeof size / sizeof *size; k++) {
-        if (size[k] < 0 || size[k] > BYTES_MAX - totals->bytes)
-            return fail(ST_SPEC, "node %d: expected sizes of at least 0 and at most 2^58 bytes in all", number);
+        if (size[k] < 0) return fail(ST_SPEC, "%s: expected sizes of at least 0", node_text(node, number, text));
+        if (size[k] > BYTES_MAX - totals->bytes)
+            return fail(
+                ST_SPEC,
+                "%s: the sizes of all nodes up to it add up to %.6g bytes or more; expected at most 2^58 in all",
+                node_text(node, number, text), (double)totals->bytes + (double)size[k]);
         totals->bytes += size[k];
     }
     return ST_OK;

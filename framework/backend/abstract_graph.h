@@ -1,6 +1,6 @@
 /* Abstract networks: without kernels, made from lists of times and bytes. They are planned by the same lowering and
  * placement as any network, and never run. Bytes are exact: nothing is rounded. Times are best whole numbers: sums of
- * those are exact.
+ * those are exact up to 2^53; larger ones, and those of fractions, are rounded as sums of doubles are.
  *
  * Contract of a chain: stage i (from 1) forward reads a(i-1), writes a(i) [output] and, when it saves, its saved
  * tensors [saved, without input and output]; backward reads a(i-1), its saved tensors and d(i) [gradient], and writes
@@ -32,9 +32,11 @@ struct abstract_node {
     bool forward_only;                  /* no backward; its stage's backward, gradient and backward_scratch are 0 */
 };
 
+#define ABSTRACT_TIME_MAX 1e30 /* of all nodes; every figure made of it stays finite */
+
 /* The network of a chain or a graph, without a backend; it is freed by abstract_destroy. Every node's output but the
  * last's is read by a later node, and where it has a backward, by one that has one too; the last has one. ST_SPEC: a
- * value is negative or not finite, a name is taken, the sums exceed 2^58 bytes or 2^53 units of time, or it is no such
+ * value is negative or not finite, a name is taken, the sums exceed 2^58 bytes or ABSTRACT_TIME_MAX, or it is no such
  * graph; *at is the stage or node at fault, from 0. */
 enum status abstract_create(const struct abstract_stage *stage, int stages, int *at, struct network **network);
 enum status abstract_graph_create(const struct abstract_node *node, int nodes, int *at, struct network **network);

@@ -109,6 +109,8 @@ static char *expect_number(const struct setting *setting, const char *what, stru
 {
     if (setting->min == setting->max) return region_text(region, "%.15g", setting->min);
     if (fabs(setting->min) >= exact && fabs(setting->max) >= exact) return region_text(region, "%s", what);
+    if (fabs(setting->max) >= exact && setting->type == SETTING_REAL)
+        return region_text(region, "%s of at least %.15g and at most %.15g", what, setting->min, setting->max);
     if (fabs(setting->max) >= exact)
         return region_text(region, "%s of at least %.15g%s", what, setting->min,
                            setting->max > exact ? "" : " and at most 2^53");

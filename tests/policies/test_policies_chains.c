@@ -8,6 +8,7 @@
 #include "plan/plan.h"
 #include "policies/policy.h"
 #include "search/bounds.h"
+#include "search/solver.h"
 #include "tests/support/policy_text.h"
 #include "tests/support/random_chains.h"
 #include "tests/support/simulated.h"
@@ -41,6 +42,49 @@ Test(policies_chains, outputs_of_no_bytes_are_read_too)
         cr_expect(simulate_plan(plan) == ST_OK, "%s: %s", names[i], status_message());
         plan_destroy(plan);
         abstract_destroy(network);
+    }
+}
+
+/* Multiplied by a power of two, beyond what integers of a double are exact for, times give the same schedules, which
+ * take as much more time. */
+Test(policies_chains, times_of_any_size_give_the_same_plans)
+{
+    enum { STAGES = 9, POWER = 60 };
+    static const struct {
+        const char *policy, *settings;
+    } cases[] = {{"store_all", ""},
+                 {"every", ""},
+                 {"sqrt", ""},
+                 {"chen", ""},
+                 {"segments", "segments=3"},
+                 {"revolve", "slots=2"},
+                 {"dtr", "budget=least"},
+                 {"dtr", "budget=60%"},
+                 {"optimal", "budget=least"},
+                 {"optimal", "budget=60%"},
+                 {"milp", "budget=50% time_limit=5"}};
+    struct source source = {.seed = 53};
+    for (int turn = 0; turn < 20; turn++) {
+        struct abstract_stage stage[STAGES];
+        chain_draw(&source, &narrow_limits, STAGES, stage);
+        for (int i = 0; i < STAGES; i++) stage[i].forward = ldexp(stage[i].forward, -3); /* fractions, too */
+        struct network *small = chain_network(stage, STAGES);
+        for (int i = 0; i < STAGES; i++)
+            stage[i].forward = ldexp(stage[i].forward, POWER), stage[i].backward = ldexp(stage[i].backward, POWER);
+        struct network *large = chain_network(stage, STAGES);
+        for (size_t k = 0; k < sizeof cases / sizeof *cases - (turn % 4 || !solver_found()); k++) {
+            struct plan *a = policy_text_try(small, cases[k].policy, cases[k].settings, NULL);
+            struct plan *b = policy_text_try(large, cases[k].policy, cases[k].settings, NULL);
+            cr_assert((a != NULL) == (b != NULL), "%s %s", cases[k].policy, cases[k].settings);
+            if (a == NULL) continue;
+            cr_expect(!strcmp(a->schedule, b->schedule), "%s %s: %s is not %s", cases[k].policy, cases[k].settings,
+                      b->schedule, a->schedule);
+            cr_expect(b->time == ldexp(a->time, POWER), "%s: %g is not %g", cases[k].policy, b->time, a->time);
+            const struct bounds of_a = bounds_find(small, a->live_peak), of_b = bounds_find(large, a->live_peak);
+            cr_expect(of_b.best == ldexp(of_a.best, POWER));
+            plan_destroy(a), plan_destroy(b);
+        }
+        abstract_destroy(small), abstract_destroy(large);
     }
 }
 

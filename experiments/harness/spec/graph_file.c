@@ -24,9 +24,9 @@ enum { PREVIOUS = -1, REPEAT_MAX = 1 << 16 }; /* PREVIOUS: an input that is not 
 
 static const struct setting node_keys[] = {
     {"name", SETTING_TEXT, STAGE(name), 0, 0, "", NULL, "unique; stage3 for the third if unset"},
-    {"forward", SETTING_REAL, STAGE(forward), 0, 0x1p53, NULL, NULL, "time, in any unit"},
-    {"backward", SETTING_REAL, STAGE(backward), 0, 0x1p53, NULL, NULL, "time, in the same unit"},
-    {"once", SETTING_REAL, NODE(once), 0, 0x1p53, "0", NULL, "time that the first forward takes besides"},
+    {"forward", SETTING_REAL, STAGE(forward), 0, ABSTRACT_TIME_MAX, NULL, NULL, "time, in any unit"},
+    {"backward", SETTING_REAL, STAGE(backward), 0, ABSTRACT_TIME_MAX, NULL, NULL, "time, in the same unit"},
+    {"once", SETTING_REAL, NODE(once), 0, ABSTRACT_TIME_MAX, "0", NULL, "time that the first forward takes besides"},
     {"output", SETTING_BYTES, STAGE(output), 0, 0x1p58, NULL, NULL, "a(i)"},
     {"saved", SETTING_BYTES, STAGE(saved), 0, 0x1p58, NULL, NULL, "saved tensors, without input and output"},
     {"gradient", SETTING_BYTES, STAGE(gradient), 0, 0x1p58, NULL, NULL, "d(i)"},

@@ -22,7 +22,7 @@ static const struct setting tensor_keys[] = {
 static const struct setting operator_keys[] = {
     {"name", SETTING_TEXT, OP(name), 0, 0, NULL, NULL, "need not be unique"},
     {"phase", SETTING_CHOICE, OP(phase), 0, 0, "forward", phase_choices, "before the loss or after it"},
-    {"time", SETTING_REAL, OP(time), 0, 0x1p53, NULL, NULL, "in any unit"},
+    {"time", SETTING_REAL, OP(time), 0, ABSTRACT_TIME_MAX, NULL, NULL, "in any unit"},
     {"reads", SETTING_TEXTS, OP(read_names), 0, 0, "", NULL, "names of tensors"},
     {"writes", SETTING_TEXTS, OP(write_names), 0, 0, "", NULL, "names of tensors, each written once"},
     {"in_place", SETTING_BOOL, OP(in_place), 0, 0, "false", NULL,
@@ -98,7 +98,8 @@ static void read_tensors(struct trace *s, const struct yaml_tree *root)
         read_tensor(s, list->item[i], region_text(r->region, "tensors[%d]", i), t);
         if (sum <= INT64_C(1) << 58 && (sum += t->bytes) > INT64_C(1) << 58)
             yaml_read_error(r, t->at, NULL, NULL,
-                            "with it all tensors have more than 2^58 bytes; expected at most that");
+                            "the tensors up to '%.*s' have %.6g bytes in all; expected at most 2^58",
+                            text_shown(t->name, SHOWN), t->name, (double)sum);
     }
     qsort(s->sorted, (size_t)s->tensors, sizeof *s->sorted, by_name);
     for (int i = 1; i < s->tensors; i++)
