@@ -129,13 +129,21 @@ enum status policy_group(const struct graph *graph, const char *name, int *group
                 graph->groups ? "; its first is " : ", nor any other", graph->groups ? graph->group[0].name : "");
 }
 
+const char *const policy_keep_names[] = {"auto", "true", "false", NULL};
+
+bool policy_keeps_saved(const struct network *network, enum keep keep)
+{
+    return keep == KEEP_AUTO ? network->backend != NULL : keep == KEEP_TRUE;
+}
+
 void policy_segments_emit(const struct network *network, const struct node_range *segment, const bool *recompute,
-                          int segments, bool keep_saved, struct schedule *schedule)
+                          int segments, enum keep keep_saved, struct schedule *schedule)
 {
     schedule_append(schedule, STEP_FORWARD, 0, network->graph->nodes);
     for (int s = segments - 1; s >= 0; s--) {
         if (recompute[s]) {
-            stages_recompute(network, segment[s].from, segment[s].to, keep_saved, schedule);
+            stages_recompute(network, segment[s].from, segment[s].to, policy_keeps_saved(network, keep_saved),
+                             schedule);
         } else {
             schedule_append(schedule, STEP_BACKWARD, segment[s].from, segment[s].to);
         }

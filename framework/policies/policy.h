@@ -69,13 +69,18 @@ enum status policy_group(const struct graph *graph, const char *name, int *group
 /* Settings of policies that recompute segments of units; the struct of such a policy's settings begins with them. */
 struct segment_settings {
     int unit; /* enum unit */
-    bool keep_last, keep_saved;
+    bool keep_last;
+    int keep_saved; /* enum keep */
 };
+
+/* auto: true, but on networks without kernels, whose times and bytes stand for whole layers, false as published. */
+enum keep { KEEP_AUTO, KEEP_TRUE, KEEP_FALSE };
+bool policy_keeps_saved(const struct network *network, enum keep keep);
 
 /* Emits one forward of everything, then from the last segment to the first its backward, with a recomputation
  * (stages_recompute) where recompute[s]. */
 void policy_segments_emit(const struct network *network, const struct node_range *segment, const bool *recompute,
-                          int segments, bool keep_saved, struct schedule *schedule);
+                          int segments, enum keep keep_saved, struct schedule *schedule);
 
 /* The same for units cut before every unit u > 0 with cut[u]; all segments are recomputed but the last where
  * settings->keep_last. */
@@ -88,7 +93,7 @@ enum status policy_uniform_emit(const struct network *network, const struct node
                                 const struct segment_settings *settings, struct schedule *schedule);
 
 /* Their rows. */
-extern const char *const policy_unit_names[];
+extern const char *const policy_unit_names[], *const policy_keep_names[];
 #define POLICY_SETTING_UNIT                                                                                            \
     {                                                                                                                  \
         "unit", SETTING_CHOICE, offsetof(struct segment_settings, unit), 0, 0, "auto", policy_unit_names,              \
@@ -96,9 +101,9 @@ extern const char *const policy_unit_names[];
     }
 #define POLICY_SETTING_KEEP_SAVED                                                                                      \
     {                                                                                                                  \
-        "keep_saved", SETTING_BOOL, offsetof(struct segment_settings, keep_saved), 0, 0, "true", NULL,                 \
-            "a recomputation leaves out nodes whose output is not needed and keeps their small saved tensors; false: " \
-            "it runs all nodes, as torch does"                                                                         \
+        "keep_saved", SETTING_CHOICE, offsetof(struct segment_settings, keep_saved), 0, 0, "auto", policy_keep_names,  \
+            "true: a recomputation leaves out nodes whose output is not needed and keeps their small saved tensors; "  \
+            "false: it runs all nodes, as published and as torch does; auto: false in graph files"                     \
     }
 #define POLICY_SETTING_KEEP_LAST                                                                                       \
     {                                                                                                                  \

@@ -6,13 +6,9 @@
  * that is not the one its backward follows at once. */
 #include "policies/policy.h"
 
-enum keep { KEEP_AUTO, KEEP_TRUE, KEEP_FALSE };
-static const char *const keep_names[] = {"auto", "true", "false", NULL};
-
 struct revolve_settings {
-    struct segment_settings segment; /* but for keep_saved */
-    int64_t slots;                   /* 0: by the length */
-    int keep;                        /* enum keep */
+    struct segment_settings segment;
+    int64_t slots; /* 0: by the length */
 };
 POLICY_SETTINGS_FIT(struct revolve_settings);
 
@@ -77,24 +73,20 @@ static enum status emit(const struct policy_input *input, struct schedule *sched
     TRY(units_find(input->network->graph, (enum unit)settings->segment.unit, schedule->region, &units));
     struct reversal r = {.network = input->network,
                          .unit = units.range,
-                         .keep_saved = settings->keep == KEEP_AUTO ? input->network->backend != NULL
-                                                                   : settings->keep == KEEP_TRUE,
+                         .keep_saved = policy_keeps_saved(input->network, settings->segment.keep_saved),
                          .schedule = schedule};
     int64_t slots = settings->slots ? settings->slots : logarithmic(units.count);
     reverse(&r, 0, units.count, slots < units.count ? slots : units.count);
     return ST_OK;
 }
 
-static const struct setting keys[] = {
-    {"slots", SETTING_INT, offsetof(struct revolve_settings, slots), 0, 1e6, "0", NULL,
-     "checkpoints, the first state among them; 0: the fewest that need no more "
-     "repetitions than checkpoints"},
-    POLICY_SETTING_UNIT,
-    {"keep_saved", SETTING_CHOICE, offsetof(struct revolve_settings, keep), 0, 0, "auto", keep_names,
-     "true: a recomputation leaves out nodes whose output is not needed and keeps "
-     "their small saved tensors; false: it runs all nodes, as published; auto: false "
-     "on abstract chains"},
-    {.key = NULL}};
+static const struct setting keys[] = {{"slots", SETTING_INT, offsetof(struct revolve_settings, slots), 0, 1e6, "0",
+                                       NULL,
+                                       "checkpoints, the first state among them; 0: the fewest that need no more "
+                                       "repetitions than checkpoints"},
+                                      POLICY_SETTING_UNIT,
+                                      POLICY_SETTING_KEEP_SAVED,
+                                      {.key = NULL}};
 
 const struct policy policy_revolve = {
     .name = "revolve", .doc = "binomial checkpointing over several levels", .keys = keys, .emit = emit};

@@ -31,6 +31,8 @@ static bool vary(struct optimum *o, const struct policy *policy, const struct se
             *(int64_t *)member = value;
         else if (setting->type == SETTING_BOOL && value < 2)
             *(bool *)member = value;
+        else if (setting->type == SETTING_CHOICE && setting->values[value] && !strcmp(setting->values[value], "auto"))
+            continue; /* it stands for one of the others */
         else if (setting->type == SETTING_CHOICE && setting->values[value])
             *(int *)member = value;
         else if (value)

@@ -389,6 +389,8 @@ Test(cli, plan_lists_the_policies_that_fit)
     }
     cr_assert(store_all && own, "%s", cli.out);
     json_decref(plan);
+    cli_expect(&cli, 0, "plan small.yaml");
+    cli_says(&cli, "  yes                recomputes nothing\n  every ");
     plan = cli_json(&cli, 0, "plan small.yaml --json --alone batch=50 policy=sqrt");
     choices = json_object_get(plan, "choices");
     cr_expect(json_array_size(choices) == 1, "only store_all, to which a plan is compared");

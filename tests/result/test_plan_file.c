@@ -92,7 +92,7 @@ static const struct {
     const char *overrides, *says;
 } others[] = {
     {"batch=16", "batch is 8 in it and 16 here"},
-    {"policy=every", "planned with 'policy: {name: manual, groups: [front], keep_saved: true}'; this spec has"},
+    {"policy=every", "planned with 'policy: {name: manual, groups: [front], keep_saved: auto}'; this spec has"},
     {"policy.keep_saved=false", "this spec has 'policy: {name: manual, groups: [front], keep_saved: false}'"},
     {"rng=stash", "rng is 0 in it and 1 here"},
     {"drop_dead=false", "drop_dead is 1 in it and 0 here"},

@@ -173,6 +173,40 @@ Test(graph_file, times_may_add_up_to_more_than_2_to_the_53rd)
     }
 }
 
+#define MIB ((size_t)1 << 20)
+
+/* Layers that save 512 MiB and write 32 MiB are recomputed whole, by every policy: one layer's saved tensors beside all
+ * outputs and a gradient, in a third of the backward's time more. */
+Test(graph_file, every_policy_recomputes_stages_whole)
+{
+    static const char twelve[] = "  - repeat: 12\n    stages:\n      - {name: layer, forward: 5, backward: 10, "
+                                 "output: 32MiB, saved: 512MiB, gradient: 32MiB}\n";
+    static const char *const policies[] = {"policy=every", "policy=sqrt", "policy=chen", "policy=revolve",
+                                           "policy.name=segments policy.segments=5"};
+    char overrides[128];
+    struct planned p;
+    cr_assert(make_plan(twelve, "policy=every", &p) == ST_OK, "%s", messages());
+    cr_expect(p.job->plan->live_peak == (12 * 32 + 512 + 32) * MIB, "%zu", p.job->plan->live_peak);
+    cr_expect(p.job->plan->recomputations == 12 && p.job->plan->time == 12 * (5 + 5 + 10));
+    done(&p);
+    for (size_t k = 0; k < sizeof policies / sizeof *policies; k++) {
+        size_t live[2];
+        double time[2];
+        for (int given = 0; given < 2; given++) {
+            snprintf(overrides, sizeof overrides, "%s%s", policies[k], given ? " policy.keep_saved=false" : "");
+            cr_assert(make_plan(twelve, overrides, &p) == ST_OK, "%s: %s", overrides, messages());
+            cr_expect(p.job->plan->recomputations > 0);
+            live[given] = p.job->plan->live_peak, time[given] = p.job->plan->time;
+            done(&p);
+        }
+        cr_expect(live[0] == live[1] && time[0] == time[1], "%s", policies[k]);
+        snprintf(overrides, sizeof overrides, "%s policy.keep_saved=true", policies[k]);
+        cr_assert(make_plan(twelve, overrides, &p) == ST_OK, "%s: %s", overrides, messages());
+        cr_expect(p.job->plan->live_peak > live[0], "%s", overrides);
+        done(&p);
+    }
+}
+
 static const struct {
     const char *overrides, *says, *chain; /* NULL: THREE */
 } refused[] = {
@@ -389,6 +423,8 @@ Test(graph_file, without_a_policy_the_json_has_every_policy_and_the_front)
     expect_none_ahead(all);
     json_array_foreach (choices, i, one) {
         cr_expect(number(one, "gap_percent") >= 0 && number(one, "slowdown") * 20 == number(one, "time"));
+        const char *remark = json_string_value(json_object_get(one, "remark"));
+        cr_expect((remark && !strcmp(remark, "recomputes nothing")) == (number(one, "time") == 20));
         optimal += !strcmp(json_string_value(json_object_get(one, "policy")), "optimal");
     }
     for (i = 0; i < sizeof simple / sizeof *simple; i++) cr_expect(row_of(choices, simple[i]), "%s", simple[i]);

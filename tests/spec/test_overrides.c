@@ -37,8 +37,8 @@ Test(overrides, a_name_drops_its_maps_other_keys)
     static const struct {
         const char *arguments, *policy;
     } cases[] = {
-        {"policy=sqrt", "policy: {name: sqrt, unit: auto, keep_last: true, keep_saved: true}"},
-        {"policy.name=sqrt", "policy: {name: sqrt, unit: auto, keep_last: true, keep_saved: true}"},
+        {"policy=sqrt", "policy: {name: sqrt, unit: auto, keep_last: true, keep_saved: auto}"},
+        {"policy.name=sqrt", "policy: {name: sqrt, unit: auto, keep_last: true, keep_saved: auto}"},
         {"policy.segments=3 policy.name=segments", "policy: {name: segments, segments: 3, unit: auto, keep_last: true"},
         {"policy.name=segments policy.segments=3", "policy: {name: segments, segments: 3, unit: auto, keep_last: true"},
         {"policy={name:\u00A0x}", NULL},

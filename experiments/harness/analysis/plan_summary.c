@@ -230,14 +230,16 @@ static void add_reasons(struct plan_summary *s)
                      plan_op_text(plan, plan->peak_op, op));
 }
 
-static void add_choice(struct plan_summary *s, const struct policy *policy, const struct plan_figures *plan)
+static void add_choice(struct plan_summary *s, const struct policy *policy, const struct plan_figures *plan,
+                       bool recomputes)
 {
     const struct bounds bounds = bounds_find(s->job->network, plan->live_peak);
     ADD(json_object_get(s->figures, "choices"),
         FIGURES(KEY("policy", policy->name), KEY("live_peak_bytes", plan->live_peak), KEY("peak_bytes", plan->peak),
                 KEY("time", plan->time), KEY("slowdown", bounds_slowdown(&bounds, plan->time)),
                 KEY("gap_percent", bounds_gap(&bounds, plan->time)),
-                KEY("fits", json_boolean(plan->peak <= s->machine.bytes))));
+                KEY("fits", json_boolean(plan->peak <= s->machine.bytes)),
+                KEY("remark", recomputes ? NULL : "recomputes nothing")));
 }
 
 /* The plan of a policy with its presets, not placed: the peak is that of its live bytes. One that requires a setting,
@@ -256,7 +258,7 @@ static enum status add_policy(struct plan_summary *s, const struct policy *polic
     TRY(status);
     const struct plan_figures figures = plan_figures(plan);
     if (policy == policy_find("store_all")) s->store_all_live = figures.live_peak;
-    add_choice(s, policy, &figures);
+    add_choice(s, policy, &figures, plan->recomputations > 0);
     return ST_OK;
 }
 
@@ -269,6 +271,7 @@ static enum status add_front(struct plan_summary *s, const struct policy *policy
     struct optimum *optimum = (chain ? optimum_solve : rivals_front)(s->job->network, RNG_COUNTER);
     const struct front *front = &optimum->front;
     const int rows = front->count < FRONT_ROWS ? front->count : FRONT_ROWS;
+    const double noise = 1e-12; /* sums of the same times in another order */
     json_t *points = json_array();
     for (int i = 0; i < front->count; i++)
         ADD(points, json_pack("{s:o, s:o}", "peak_bytes", figure_unsigned(front->point[i].peak), "time",
@@ -276,7 +279,8 @@ static enum status add_front(struct plan_summary *s, const struct policy *policy
     PUT_ALL(s->figures, KEY("front", points), KEY("front_approximation", optimum_approximation(optimum, s->region)));
     for (int row = 0; row < rows; row++) {
         const struct point *p = &front->point[rows > 1 ? row * (front->count - 1) / (rows - 1) : 0];
-        add_choice(s, policy, &(struct plan_figures){.live_peak = p->peak, .peak = p->peak, .time = p->time});
+        add_choice(s, policy, &(struct plan_figures){.live_peak = p->peak, .peak = p->peak, .time = p->time},
+                   p->time > s->job->bounds.floor * (1 + noise));
     }
     optimum_destroy(optimum);
     return ST_OK;

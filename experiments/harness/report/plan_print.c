@@ -221,8 +221,8 @@ static void print_choices(const struct plan_summary *s, bool exact, FILE *out)
     fprintf(out, "\npolicies that require no setting%s\n",
             exact ? "" : "; the peak is the live one and what is static");
     figures_table(choices,
-                  exact ? "policy live_peak_bytes time slowdown gap_percent"
-                        : "policy live_peak_bytes peak_bytes slowdown fits",
+                  exact ? "policy live_peak_bytes time slowdown gap_percent remark"
+                        : "policy live_peak_bytes peak_bytes slowdown fits remark",
                   2, exact, out);
     if (front) fprintf(out, "  the front of optimal has %zu points\n", json_array_size(front));
     if (figure_string(s->figures, "front_approximation"))

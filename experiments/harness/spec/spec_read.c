@@ -232,7 +232,7 @@ static void check_settings(struct yaml_reader *r, const struct yaml_tree *root, 
         wrong(r, root, "costs.file", "applies to measured costs alone");
     else if (!yaml_tree_get(costs, "file"))
         yaml_read_error(r, costs, "costs", "file", "missing; expected a file written by rematch bench --costs");
-    /* keep_saved: true is the default, which every resolved spec contains */
+    /* every resolved spec contains keep_saved: auto, and older ones true */
     if (yaml_tree_follow(root, "policy.schedule") && kept && kept->kind == YAML_TEXT && !strcmp(kept->text, "false"))
         wrong(r, root, "policy.keep_saved", "does not apply to a schedule, which names what is recomputed");
     if (spec->optimizer_settings.nesterov && !(spec->optimizer_settings.momentum > 0))
