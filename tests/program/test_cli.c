@@ -344,30 +344,16 @@ Test(cli, plans_add_up)
 
 Test(cli, plan_text_and_json_agree)
 {
-    static const char *const said[] = {"one",
-                                       "kept",
-                                       "recomputed",
-                                       "static",
-                                       "live peak",
-                                       "arena",
-                                       "set by op",
-                                       "slowdown",
-                                       "F[0,6) B[",
-                                       "fits this machine",
-                                       "after the forward",
-                                       "876 in 6 tensors"};
+    static const char *const said[] = {
+        "one",      "kept",      "recomputed",        "static",           "live peak", "arena", "set by op",
+        "slowdown", "F[0,6) B[", "fits this machine", "after the forward"};
     struct cli cli;
     cli_open(&cli);
     cli_expect(&cli, 0, "plan small.yaml --ops");
     for (size_t i = 0; i < sizeof said / sizeof *said; i++) cli_says(&cli, said[i]);
-    json_t *plan = cli_json(&cli, 0, "plan small.yaml --json"); /* 16 inputs, 24, 16 and 4 units with biases */
-    cr_assert(json_integer_value(json_object_get(plan, "parameters")) == 17 * 24 + 25 * 16 + 17 * 4);
-    json_decref(plan);
     cli_run(&cli, "sed -i '/^title/d' small.yaml", "plan small.yaml");
     cr_assert(!strncmp(cli.out, "small\n", 6), "it has no title:\n%s", cli.out);
     cr_assert(folder_count(cli.folder, ".h5") == 0);
-    cli_expect(&cli, 0, "run small.yaml");
-    cli_says(&cli, "\n  parameters: 876 in 6 tensors\n");
     cli_close(&cli);
 }
 
@@ -389,8 +375,6 @@ Test(cli, plan_lists_the_policies_that_fit)
     }
     cr_assert(store_all && own, "%s", cli.out);
     json_decref(plan);
-    cli_expect(&cli, 0, "plan small.yaml");
-    cli_says(&cli, "  yes                recomputes nothing\n  every ");
     plan = cli_json(&cli, 0, "plan small.yaml --json --alone batch=50 policy=sqrt");
     choices = json_object_get(plan, "choices");
     cr_expect(json_array_size(choices) == 1, "only store_all, to which a plan is compared");

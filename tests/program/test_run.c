@@ -51,6 +51,23 @@ static void check_figures(const json_t *json)
     cr_assert(strstr(json_string_value(json_object_get(b, "path")), "results/small/"));
 }
 
+/* 16 inputs; 24, 16 and 4 units with biases. Of policies without settings, the plan also says which recompute nothing.
+ */
+Test(run, parameters_are_counted_exactly)
+{
+    struct cli cli;
+    cli_open(&cli);
+    json_t *plan = cli_json(&cli, 0, "plan small.yaml --json");
+    cr_assert(json_integer_value(json_object_get(plan, "parameters")) == 17 * 24 + 25 * 16 + 17 * 4);
+    json_decref(plan);
+    cli_expect(&cli, 0, "plan small.yaml");
+    cli_says(&cli, "  876 in 6 tensors\n");
+    cli_says(&cli, "  yes                recomputes nothing\n  every ");
+    cli_expect(&cli, 0, "run small.yaml");
+    cli_says(&cli, "\n  parameters: 876 in 6 tensors\n");
+    cli_close(&cli);
+}
+
 Test(run, is_equal_in_every_bit)
 {
     static const char *const how[] = {"", "rng=stash memory=dynamic", "rng=mask memory=poison check=recompute",
