@@ -324,7 +324,7 @@ Test(report, fifty_runs_are_a_small_page)
     cli_close(&cli);
 }
 
-/* ---- traces and figures ---- */
+/* ---- traces ---- */
 
 /* The events of each run follow each other, and its counters are the live bytes. */
 Test(report, a_trace_has_every_op)
@@ -365,28 +365,6 @@ Test(report, a_trace_has_every_op)
     }
     cr_assert(ops == expected);
     json_decref(trace);
-    cli_close(&cli);
-}
-
-Test(report, figures_are_svg_and_pdf)
-{
-    static const char *const names[] = {"memory", "losses", "policies"};
-    struct cli cli;
-    if (system("command -v gnuplot >/dev/null") != 0) cr_skip_test("gnuplot is not installed");
-    cli_open(&cli);
-    cli_expect(&cli, 0, "run small.yaml --quiet");
-    cli_expect(&cli, 0, "report results/small/*.h5 --figures drawn/here");
-    cr_assert(*cli.err == '\0', "%s", cli.err);
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        char command[400];
-        snprintf(command, sizeof command,
-                 "cd drawn/here; grep -q '</svg>' %s.svg && head -c 4 %s.pdf | grep -q %%PDF && tail -c 6 %s.pdf | "
-                 "grep -q EOF",
-                 names[i], names[i], names[i]);
-        cli_run(&cli, command, "--version");
-        cr_assert(cli.code == 0, "%s", names[i]);
-    }
-    cr_assert(folder_count(cli.folder, ".svg") == 3 && folder_count(cli.folder, ".pdf") == 3);
     cli_close(&cli);
 }
 

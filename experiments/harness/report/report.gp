@@ -38,15 +38,15 @@ do for [i = 1:runs] {
 unset multiplot
 
 ## choices
-# $bound; $plans, of the policies in names; $published, by label.
+# $bound; $plans, of the policies in names; $published, by label. Texts come last (report_figures.c).
 set key outside right
 set yrange [1:most]
 set xlabel 'live peak, '.unit
 set ylabel 'slowdown'
-points = "$published using (column(2) / size):3:1 with labels left offset 0.7, 0 point ps 1.2 pt 3 lc rgb '#333333' title 'published'"
+points = "$published using (column(1) / size):2:3 with labels left offset 0.7, 0 point ps 1.2 pt 3 lc rgb '#333333' title 'published'"
 points = |$published| > 1 ? ', '.points : ''
 plot $bound using (column(1) / size):2 with fsteps lw 2 lc rgb '#333333' title 'lower bound', \
-     for [i = 1:words(names)] $plans using (strcol(1) eq word(names, i) ? column(2) / size : NaN):3 \
+     for [i = 1:words(names)] $plans using (strcol(3) eq word(names, i) ? column(1) / size : NaN):2 \
          with points ps 0.7 pt 3 + i lc rgb colour(i) title word(names, i) @points
 
 ## pair
@@ -64,14 +64,14 @@ plot $losses using 1:4 with lines lc rgb '#333333' notitle
 unset multiplot
 
 ## sweep
-# $curves: the curve's name, its axis, live peak, slowdown.
+# $curves: their axis, live peak, slowdown, the curve's name.
 set multiplot layout 1,2
 set key top center outside horizontal
 set xlabel names_of_axis
 set ylabel 'live peak, '.unit
-x(i) = strcol(1) eq word(names, i) ? column(2) : NaN
-plot for [i = 1:words(names)] $curves using (x(i)):(column(3) / size) smooth unique with linespoints pt 7 lc rgb colour(i) \
+x(i) = strcol(4) eq word(names, i) ? column(1) : NaN
+plot for [i = 1:words(names)] $curves using (x(i)):(column(2) / size) smooth unique with linespoints pt 7 lc rgb colour(i) \
          title word(names, i)
 set ylabel 'slowdown'
-plot for [i = 1:words(names)] $curves using (x(i)):4 smooth unique with linespoints pt 7 lc rgb colour(i) title word(names, i)
+plot for [i = 1:words(names)] $curves using (x(i)):3 smooth unique with linespoints pt 7 lc rgb colour(i) title word(names, i)
 unset multiplot

@@ -1,9 +1,16 @@
-/* Figures as SVG and PDF, drawn by one gnuplot process: report.gp has the drawings, here are their data, as CSV. */
+/* Figures as SVG and PDF, drawn by one gnuplot process: report.gp has the drawings, here are their data, as CSV.
+ * gnuplot starts in the folder of the figures and sees names of this file alone, since it would run a name that begins
+ * with '|', and reads quotes and line ends within one. */
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
+#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "base/file.h"
 #include "base/units.h"
 #include "plan/op.h"
 #include "report/figures_text.h"
@@ -13,10 +20,11 @@
 
 EMBED(drawings, "experiments/harness/report/report.gp");
 
+/* last: how a complete file ends. */
 static const struct terminal {
-    const char *end, *set;
-} terminals[] = {{"svg", "svg noenhanced size 960,400 dynamic font 'sans-serif,14' background 'white'"},
-                 {"pdf", "pdfcairo noenhanced size 17cm,7.1cm font 'sans-serif,9'"}};
+    const char *end, *set, *last;
+} terminals[] = {{"svg", "svg noenhanced size 960,400 dynamic font 'sans-serif,14' background 'white'", "</svg>"},
+                 {"pdf", "pdfcairo noenhanced size 17cm,7.1cm font 'sans-serif,9'", "%%EOF"}};
 enum { TERMINALS = sizeof terminals / sizeof *terminals };
 
 struct drawing {
@@ -24,7 +32,8 @@ struct drawing {
     const json_t *tree;
     const char *folder;
     FILE *gnuplot;
-    int files;
+    pid_t pid;
+    int files; /* a file of each terminal in turn */
     struct new_file **file;
 };
 
@@ -51,10 +60,22 @@ static const char *quoted(const char *text, struct region *region)
     return copy;
 }
 
+/* keys: a number first. gnuplot ends the block at a line that begins with END, and then reads commands: no text may
+ * begin a line, nor contain the end of one. */
 static void write_rows(struct drawing *d, const char *block, const json_t *rows, const char *keys)
 {
+    json_auto_t *plain = json_array();
+    EACH (rows, i, row) {
+        const char *key;
+        json_t *value, *copy = json_object();
+        json_object_foreach (row, key, value) {
+            const char *text = json_string_value(value);
+            json_object_set_new(copy, key, text ? figure_plain(text) : json_incref(value));
+        }
+        json_array_append_new(plain, copy);
+    }
     fprintf(d->gnuplot, "$%s << END\n", block);
-    figures_csv(rows, keys, d->gnuplot);
+    figures_csv(plain, keys, d->gnuplot);
     fprintf(d->gnuplot, "END\n");
 }
 
@@ -86,7 +107,8 @@ static enum status draw(struct drawing *d, const char *section, const char *name
         TRY(new_file_begin(file, region_text(d->region, "%s/%s.%s", d->folder, name, terminals[i].end)));
         region_grow(d->region, &d->file, d->files, sizeof *d->file);
         d->file[d->files++] = file;
-        fprintf(d->gnuplot, "reset\nset terminal %s\nset output %s\n", terminals[i].set, quoted(file->name, d->region));
+        fprintf(d->gnuplot, "reset\nset terminal %s\nset output '%s'\n", terminals[i].set,
+                strrchr(file->name, '/') + 1);
         send_section(d, "common");
         send_section(d, section);
         fprintf(d->gnuplot, "unset output\n");
@@ -149,8 +171,8 @@ static enum status draw_choices(struct drawing *d, const json_t *choices)
     double most = figure_number(choices, "slowdown_shown");
     EACH (get(d->tree, "published"), i, point) most = fmax(most, 1.02 * figure_number(point, "slowdown"));
     write_rows(d, "bound", get(choices, "bound"), "live_peak_bytes slowdown");
-    write_rows(d, "plans", get(choices, "plans"), "policy live_peak_bytes slowdown");
-    write_rows(d, "published", get(d->tree, "published"), "label live_peak_bytes slowdown");
+    write_rows(d, "plans", get(choices, "plans"), "live_peak_bytes slowdown policy");
+    write_rows(d, "published", get(d->tree, "published"), "live_peak_bytes slowdown label");
     write_names(d, get(choices, "plans"), "policy");
     fprintf(d->gnuplot, "most = %.9g\n", most);
     return draw(d, "choices", "policies");
@@ -163,7 +185,7 @@ static enum status draw_losses(struct drawing *d, json_t *pair, const char *name
     const bool any = json_array_size(rows) > 0;
     json_unpack(pair, "{s:[s, s]}", "names", &a, &b);
     write_rows(d, "losses", rows, "step a b difference");
-    fprintf(d->gnuplot, "names = '%s %s'\nmost = %.9g\n", a, b,
+    fprintf(d->gnuplot, "names = %s\nmost = %.9g\n", quoted(region_text(d->region, "%s %s", a, b), d->region),
             figure_number(get(pair, "losses"), "largest_difference"));
     return any ? draw(d, "pair", name) : ST_OK;
 }
@@ -176,7 +198,7 @@ static enum status draw_axis(struct drawing *d, const json_t *axis, const char *
         const size_t run = (size_t)json_integer_value(json_array_get(get(get(d->tree, "sweep"), "runs"), i));
         json_object_update_missing(row, (json_t *)get(run_at(d, run), "/plan"));
     }
-    write_rows(d, "curves", rows, "curves numbers live_peak_bytes slowdown");
+    write_rows(d, "curves", rows, "numbers live_peak_bytes slowdown curves");
     write_names(d, rows, "curves");
     fprintf(d->gnuplot, "names_of_axis = %s\n", quoted(figure_string(axis, "key"), d->region));
     return json_is_array(get(axis, "numbers")) ? draw(d, "sweep", name) : ST_OK;
@@ -204,13 +226,55 @@ static enum status draw_all(struct drawing *d)
     return ST_OK;
 }
 
+/* Starts gnuplot in the folder; d->gnuplot: what it reads. */
+static enum status start(struct drawing *d)
+{
+    static const char *const arguments[] = {"gnuplot", "--default-settings", NULL};
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0) return fail(ST_FAILED, "gnuplot cannot be started: %s", strerror(errno));
+    posix_spawn_file_actions_t files;
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_adddup2(&files, ends[0], STDIN_FILENO);
+    int error = posix_spawn_file_actions_addchdir_np(&files, d->folder);
+    if (!error) error = posix_spawnp(&d->pid, *arguments, &files, NULL, (char *const *)arguments, environ);
+    posix_spawn_file_actions_destroy(&files);
+    close(ends[0]);
+    d->gnuplot = error ? NULL : fdopen(ends[1], "w");
+    if (d->gnuplot) return ST_OK;
+    close(ends[1]);
+    return fail(ST_FAILED, "%s: gnuplot cannot be started there: %s", d->folder, strerror(error ? error : errno));
+}
+
+static enum status await(struct drawing *d)
+{
+    int state = 0;
+    const bool sent = fclose(d->gnuplot) == 0, ended = waitpid(d->pid, &state, 0) == d->pid;
+    return sent && ended && state == 0 ? ST_OK
+                                       : fail(ST_FAILED, "%s: gnuplot failed; its messages are above", d->folder);
+}
+
+/* gnuplot succeeds, too, where the disk is full. */
+static enum status check_drawn(const struct new_file *file, const char *last)
+{
+    char found[16] = "";
+    const size_t length = sizeof found - 1;
+    descriptor_auto int descriptor = -1;
+    uint64_t bytes = 0;
+    if (file_open(file->name, &descriptor, &bytes) == ST_OK && bytes >= length &&
+        file_read(descriptor, file->name, bytes - length, length, found) == ST_OK && strstr(found, last))
+        return ST_OK;
+    return fail(ST_FAILED, "%s: gnuplot left %llu bytes, which are no complete figure", file->path,
+                (unsigned long long)bytes);
+}
+
 enum status report_write_figures(const json_t *tree, const char *folder)
 {
     region_auto *region = region_create();
-    struct drawing d = {.region = region, .tree = tree, .folder = folder, .gnuplot = popen("gnuplot", "we")};
-    enum status status = d.gnuplot ? draw_all(&d) : fail(ST_FAILED, "gnuplot cannot be started: %s", strerror(errno));
-    if (d.gnuplot && pclose(d.gnuplot) != 0 && status == ST_OK)
-        status = fail(ST_FAILED, "%s: gnuplot failed; its messages are above", folder);
+    struct drawing d = {.region = region, .tree = tree, .folder = folder};
+    TRY(start(&d));
+    const enum status drawn = draw_all(&d), ended = await(&d);
+    enum status status = drawn != ST_OK ? drawn : ended;
+    for (int i = 0; i < d.files && status == ST_OK; i++) status = check_drawn(d.file[i], terminals[i % TERMINALS].last);
     for (int i = 0; i < d.files; i++) status = new_file_end(d.file[i], status);
     return status;
 }
