@@ -117,9 +117,8 @@ static int conclude(struct experiment *e, const struct request *request, bool fi
 /* ---- runs that go on ---- */
 
 /* Where the variant goes on, a complete baseline need not be run again; likewise if states are written, but the variant
- * did not get to its first. Without any unfinished file, no run id needs to be computed. ST_MISSING: no side goes on,
- * but must. */
-static enum status prepare_resume(struct experiment *e, const struct request *request, struct region *region)
+ * did not get to its first. Without any unfinished file, no run id needs to be computed. */
+enum status experiment_resume(struct experiment *e, const struct request *request, struct region *region)
 {
     const struct spec *spec = e->side[SIDE_VARIANT].spec;
     const char *folder = region_text(region, "%s/%s", spec->results, spec->name);
@@ -152,7 +151,7 @@ static int run_sides(struct experiment *e, const struct request *request)
 {
     bool alone = request->only[SIDE_BASELINE] || request->only[SIDE_VARIANT];
     region_auto *region = region_create();
-    TRY(prepare_resume(e, request, region));
+    TRY(experiment_resume(e, request, region));
     for (int i = 0; i < SIDES; i++) {
         int code = 0;
         if (!will_run(request, i)) continue;

@@ -51,6 +51,9 @@ void experiment_destroy(struct experiment *experiment);
 /* ST_FAILED: a side that will run does not fit the machine's memory. */
 enum status experiment_fits(const struct experiment *experiment, const struct request *request);
 
+/* Finds what goes on from an earlier command's state. ST_MISSING: no side does, but must. */
+enum status experiment_resume(struct experiment *experiment, const struct request *request, struct region *region);
+
 /* Runs one side in a process of its own; *code as in child_run. */
 enum status experiment_run_side(struct experiment *experiment, enum side_index side, const struct request *request,
                                 int *code);

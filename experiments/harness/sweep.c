@@ -9,7 +9,7 @@
 #include "console/terminal.h"
 #include "job/run_id.h"
 #include "report/figures_text.h"
-#include "result/record_file.h"
+#include "result/record_claim.h"
 #include "yaml/text_errors.h"
 
 /* ---- points ---- */
@@ -195,10 +195,9 @@ static enum status run_side(struct sweep *s, struct point *p, struct experiment 
 {
     struct record_claim claim;
     const char *path = region_text(s->region, "%s/%s.claim", s->folder, p->id[side]);
-    const char *waiting = region_text(s->region, "%s: another process runs it; waiting", side_names[side]);
     enum status status = ST_OK;
     TRY(report_error(record_folder(s->folder)));
-    TRY(report_error(record_claim_take(&claim, path, waiting)));
+    TRY(report_error(record_claim_take(&claim, path)));
     if (!is_finished(s, p, e, side)) status = experiment_run_side(e, side, request, &p->code);
     record_claim_release(&claim);
     return status;
@@ -230,6 +229,7 @@ static enum status take_point(struct sweep *s, int number, struct experiment *e,
     p->ran = is_finished(s, p, e, SIDE_BASELINE) && is_finished(s, p, e, SIDE_VARIANT);
     s->finished += p->ran;
     if (p->ran) return compare_point(s, number, e);
+    if (request->resume == RESUME_MUST) TRY(experiment_resume(e, request, s->region));
     TRY(experiment_fits(e, request));
     p->ran = run;
     return run ? run_both(s, number, e, request) : ST_OK;

@@ -1,8 +1,9 @@
 /* Contract: an index is whole at every instant. Its rows are of one spec and one program; others are left out. */
 #include <string.h>
 
+#include "base/file.h"
 #include "report/figures_text.h"
-#include "result/record_file.h"
+#include "result/record_claim.h"
 #include "sweep.h"
 #include "yaml/yaml_tree.h"
 #include "yaml/yaml_write.h"
@@ -60,17 +61,27 @@ static void write_json(const void *of, FILE *out)
     figures_write(all, out);
 }
 
+static enum status update(struct sweep *s, const char *json, const char *csv)
+{
+    enum { BYTES_MOST = 1 << 28 };
+    region_auto *region = region_create();
+    char *text;
+    TRY(record_file_check_plain(json));
+    TRY(record_file_check_plain(csv));
+    json_auto_t *old = file_read_text(json, BYTES_MOST, region, &text) == ST_OK ? json_loads(text, 0, NULL) : NULL;
+    take_rows(s, old); /* NULL: there is none, or of no use */
+    TRY(yaml_write_whole(json, write_json, s));
+    return yaml_write_whole(csv, write_csv, s);
+}
+
 enum status sweep_index_update(struct sweep *s)
 {
     struct record_claim claim;
-    const char *json = region_text(s->region, "%s/sweep.json", s->folder);
     if (!s->key) find_key(s);
     TRY(record_folder(s->folder));
-    TRY(record_claim_take(&claim, region_text(s->region, "%s/sweep.claim", s->folder), NULL));
-    json_auto_t *old = json_load_file(json, 0, NULL); /* NULL: there is none, or of no use */
-    take_rows(s, old);
-    enum status status = yaml_write_whole(json, write_json, s);
-    if (status == ST_OK) status = yaml_write_whole(region_text(s->region, "%s/sweep.csv", s->folder), write_csv, s);
+    TRY(record_claim_take(&claim, region_text(s->region, "%s/sweep.claim", s->folder)));
+    const enum status status = update(s, region_text(s->region, "%s/sweep.json", s->folder),
+                                      region_text(s->region, "%s/sweep.csv", s->folder));
     record_claim_release(&claim);
     return status;
 }

@@ -34,7 +34,10 @@ static const char **arguments_of(const struct sweep *s, int point)
     argument[n++] = region_text(s->region, "%d", point + 1);
     argument[n++] = "--quiet";
     if (q->force) argument[n++] = "--force";
-    if (q->resume == RESUME_NEVER) argument[n++] = "--resume", argument[n++] = "never";
+    if (q->resume != RESUME_AUTO) {
+        argument[n++] = "--resume";
+        argument[n++] = q->resume == RESUME_MUST ? "must" : "never";
+    }
     return argument;
 }
 

@@ -4,7 +4,13 @@
  *   FAILING_FOLDER  absolute path; other files are left alone
  *   FAILING_COUNT   a file of two 64-bit numbers: calls so far, and how many of them were fsync()
  *   FAILING_AT      the call that fails, from 1; none where it is 0
- *   FAILING_HOW     once; lasting: and every later one; lost: it reports success, but what it writes is lost */
+ *   FAILING_HOW     once; lasting: and every later one; lost: it reports success, but what it writes is lost
+ *
+ * Or locks are what fails, on any file, as on a file system that has none:
+ *
+ *   FAILING_LOCK    errno of taking a lock
+ *   FAILING_LOOK    errno of asking for one
+ *   FAILING_HELD    errno of taking one that another process has, in place of EAGAIN */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -29,11 +36,21 @@ static struct {
 static const char *folder;
 static uint64_t fails;
 static bool lasting, lost;
-static FILE *stream[STREAMS]; /* by descriptor */
+static int no_lock, no_look, held; /* errno, or 0 */
+static FILE *stream[STREAMS];      /* by descriptor */
+
+static int number_of(const char *variable)
+{
+    const char *text = getenv(variable);
+    return text ? atoi(text) : 0;
+}
 
 __attribute__((constructor)) static void begin(void)
 {
     const char *count = getenv("FAILING_COUNT"), *at = getenv("FAILING_AT"), *how = getenv("FAILING_HOW");
+    no_lock = number_of("FAILING_LOCK");
+    no_look = number_of("FAILING_LOOK");
+    held = number_of("FAILING_HELD");
     int descriptor = count ? (int)syscall(SYS_openat, AT_FDCWD, count, O_RDWR) : -1;
     if (descriptor < 0) return;
     void *shared = mmap(NULL, sizeof *counts, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
@@ -154,6 +171,33 @@ int mkdir(const char *path, mode_t mode)
     return (int)syscall(SYS_mkdir, path, mode);
 }
 
+/* ---- locks ---- */
+
+static int refuse(int error)
+{
+    errno = error;
+    return -1;
+}
+
+int flock(int descriptor, int operation)
+{
+    return no_lock ? refuse(no_lock) : (int)syscall(SYS_flock, descriptor, operation);
+}
+
+int fcntl(int descriptor, int command, ...)
+{
+    va_list more;
+    va_start(more, command);
+    void *argument = va_arg(more, void *);
+    va_end(more);
+    const bool look = command == F_GETLK || command == F_OFD_GETLK,
+               lock = command == F_SETLK || command == F_SETLKW || command == F_OFD_SETLK || command == F_OFD_SETLKW;
+    if (look && no_look) return refuse(no_look);
+    if (lock && no_lock) return refuse(no_lock);
+    const int result = (int)syscall(SYS_fcntl, descriptor, command, argument);
+    return lock && held && result < 0 && errno == EAGAIN ? refuse(held) : result;
+}
+
 /* ---- streams ---- */
 
 static ssize_t stream_write(void *cookie, const char *data, size_t bytes)
@@ -201,6 +245,7 @@ int fileno(FILE *file)
 }
 
 /* The same calls under the names that 64-bit offsets have. */
+int fcntl64(int descriptor, int command, ...) __attribute__((alias("fcntl")));
 int open64(const char *path, int flags, ...) __attribute__((alias("open")));
 ssize_t pwrite64(int descriptor, const void *data, size_t bytes, off64_t at) __attribute__((alias("pwrite")));
 int ftruncate64(int descriptor, off64_t bytes) __attribute__((alias("ftruncate")));

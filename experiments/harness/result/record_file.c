@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "yaml/new_file.h"
 
 enum status record_folder(const char *folder)
@@ -31,16 +32,11 @@ enum status record_folder(const char *folder)
     }
 }
 
-static struct flock whole_file(void) { return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET}; }
-
-bool record_file_is_written(const char *path)
+enum lock record_file_lock(const char *path)
 {
-    struct flock lock = whole_file();
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* do not wait for a pipe's writer */
-    if (descriptor < 0) return false;
-    bool written = fcntl(descriptor, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
-    close(descriptor);
-    return written;
+    descriptor_auto int descriptor =
+        open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* not waiting for a pipe's writer */
+    return descriptor < 0 ? LOCK_FREE : file_lock_look(descriptor);
 }
 
 const char *record_file_find(const char *folder, const char *end, bool written, struct region *region)
@@ -49,7 +45,8 @@ const char *record_file_find(const char *folder, const char *end, bool written, 
     const char *found = "";
     if (glob(region_text(region, "%s/*.h5%s", folder, end), 0, NULL, &all) != 0) return found;
     for (size_t i = 0; i < all.gl_pathc && !*found; i++)
-        if (!written || record_file_is_written(all.gl_pathv[i])) found = region_text(region, "%s", all.gl_pathv[i]);
+        if (!written || record_file_lock(all.gl_pathv[i]) != LOCK_FREE)
+            found = region_text(region, "%s", all.gl_pathv[i]);
     globfree(&all);
     return found;
 }
@@ -62,39 +59,36 @@ static bool still_names(const char *path, int descriptor)
            named.st_ino == locked.st_ino;
 }
 
-static bool is_locked(int descriptor, const char *path)
+/* busy: another process has the lock, or has replaced the file. */
+static enum status lock_named(int descriptor, const char *path, bool *busy)
 {
-    struct flock lock = whole_file();
-    return fcntl(descriptor, F_OFD_SETLK, &lock) == 0 && still_names(path, descriptor);
+    const enum lock lock = file_lock_take(descriptor);
+    if (lock == LOCK_UNKNOWN) return file_lock_error(path);
+    *busy = lock == LOCK_HELD || !still_names(path, descriptor);
+    return ST_OK;
 }
 
-/* An empty locked file of that name; -1: errno is the reason, EAGAIN: another process is creating it. A plain file that
- * an earlier process left is locked before it is replaced, in case it is in use. */
-static int create_locked(const char *path)
+/* An empty locked file of that name; busy: another process is creating it. A plain file that an earlier process left is
+ * locked before it is replaced, in case it is in use. */
+static enum status create_locked(const char *path, int *made, bool *busy)
 {
     struct stat there;
-    int left = -1, made = -1;
+    descriptor_auto int left = -1;
     if (lstat(path, &there) == 0 && S_ISREG(there.st_mode)) {
         left = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-        if (left < 0 && errno != ENOENT) return -1;
+        if (left < 0 && errno != ENOENT) return fail(ST_FAILED, "%s: cannot create: %s", path, strerror(errno));
     }
-    if (left >= 0 && !is_locked(left, path)) {
-        errno = EAGAIN;
-    } else if ((made = new_file_create(path)) < 0) {
-        errno = errno == EEXIST ? EAGAIN : errno;
-    } else if (!is_locked(made, path)) {
-        close(made);
-        made = -1;
-        errno = EAGAIN;
-    }
-    const int error = errno;
-    if (left >= 0) close(left);
-    errno = error;
-    return made;
+    if (left >= 0) TRY(lock_named(left, path, busy));
+    if (*busy) return ST_OK;
+    *made = new_file_create(path);
+    *busy = *made < 0 && errno == EEXIST;
+    if (*made < 0) return *busy ? ST_OK : fail(ST_FAILED, "%s: cannot create: %s", path, strerror(errno));
+    const enum status status = lock_named(*made, path, busy);
+    if (status != ST_OK) unlink(path);
+    return status;
 }
 
-/* A result replaces nothing but a plain file. */
-static enum status check_plain(const char *path)
+enum status record_file_check_plain(const char *path)
 {
     struct stat there;
     if (stat(path, &there) < 0 || S_ISREG(there.st_mode)) return ST_OK;
@@ -106,15 +100,19 @@ static enum status begin(struct record_file *file)
 {
     snprintf(file->part, RECORD_PATH, "%.1010s.part", file->path);
     snprintf(file->fresh, RECORD_PATH, "%.1010s.new", file->path);
-    TRY(check_plain(file->path));
-    TRY(check_plain(file->part));
-    file->lock = create_locked(file->fresh);
-    const bool busy = file->lock < 0 && errno == EAGAIN;
-    if (file->lock < 0 && !busy) return fail(ST_FAILED, "%s: cannot create: %s", file->fresh, strerror(errno));
-    if (!busy && !record_file_is_written(file->part)) return ST_OK;
-    if (!busy) unlink(file->fresh);
+    TRY(record_file_check_plain(file->path));
+    TRY(record_file_check_plain(file->part));
+    bool busy = false;
+    enum status status = create_locked(file->fresh, &file->lock, &busy);
+    if (status == ST_OK && !busy) {
+        const enum lock part = record_file_lock(file->part);
+        if (part == LOCK_UNKNOWN && file_lock_required()) status = file_lock_error(file->part);
+        busy = part == LOCK_HELD;
+        if (status == ST_OK && !busy) return ST_OK;
+        unlink(file->fresh);
+    }
     record_file_release(file);
-    return fail(ST_FAILED, "%s: another process is writing it", file->part);
+    return busy ? fail(ST_FAILED, "%s: another process is writing it", file->part) : status;
 }
 
 enum status record_file_begin(struct record_file *file, const char *results, const char *experiment, const char *name)
@@ -165,30 +163,4 @@ void record_file_release(struct record_file *file)
 {
     if (file->lock >= 0) close(file->lock);
     file->lock = -1;
-}
-
-enum status record_claim_take(struct record_claim *claim, const char *path, const char *waiting)
-{
-    if (snprintf(claim->path, RECORD_PATH, "%s", path) >= RECORD_PATH)
-        return fail(ST_FAILED, "%.80s...: the name is too long", path);
-    for (;;) {
-        struct flock lock = whole_file();
-        claim->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
-        bool held = claim->lock >= 0 && fcntl(claim->lock, F_OFD_SETLK, &lock) == 0;
-        if (claim->lock >= 0 && !held && (errno == EAGAIN || errno == EACCES)) {
-            if (waiting) fprintf(stderr, "%s\n", waiting);
-            waiting = NULL;
-            held = fcntl(claim->lock, F_OFD_SETLKW, &lock) == 0;
-        }
-        if (held && still_names(path, claim->lock)) return ST_OK;
-        if (!held) fail(ST_FAILED, "%s: cannot lock it: %s", path, strerror(errno));
-        if (claim->lock >= 0) close(claim->lock);
-        if (!held) return ST_FAILED;
-    }
-}
-
-void record_claim_release(struct record_claim *claim)
-{
-    unlink(claim->path);
-    close(claim->lock);
 }

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "base/region.h"
+#include "result/file_lock.h"
 
 enum { RECORD_PATH = 1024 };
 
@@ -34,18 +35,12 @@ void record_file_drop(struct record_file *file);
 /* Releases the lock. */
 void record_file_release(struct record_file *file);
 
-/* Whether a process is writing the file at path. */
-bool record_file_is_written(const char *path);
+/* Whether a process is writing the file at path: LOCK_HELD. */
+enum lock record_file_lock(const char *path);
 
-/* The path of the first NAME.h5END in folder, written: that a process is writing; "": there is none. */
+/* A result replaces nothing but a plain file: ST_FAILED where path is anything else. */
+enum status record_file_check_plain(const char *path);
+
+/* The path of the first NAME.h5END in folder, written: that a process is writing, or may
+ * be, where there are no locks; "": there is none. */
 const char *record_file_find(const char *folder, const char *end, bool written, struct region *region);
-
-/* A lock file: one process at a time holds it. The system releases it however the process ends. */
-struct record_claim {
-    int lock;
-    char path[RECORD_PATH];
-};
-
-/* Waits until no other process holds path; waiting: a message that is then printed on stderr, NULL: none. */
-enum status record_claim_take(struct record_claim *claim, const char *path, const char *waiting);
-void record_claim_release(struct record_claim *claim);

@@ -193,7 +193,7 @@ static enum status read_all(struct result *r, const char *path)
         return fail(errno == ENOENT ? ST_SPEC : ST_FAILED, "%s: cannot read: %s", path, strerror(errno));
     if (!S_ISREG(file.st_mode)) return fail(ST_SPEC, "%s: not a file; expected a result or plan file", path);
     r->whole = text_ends(path, ".h5");
-    r->written = record_file_is_written(path);
+    r->lock = record_file_lock(path);
     enum status opened = h5_open(&r->h5, path, H5_READ);
     if (opened != ST_OK && H5Fis_hdf5(path) == 0)
         return fail(ST_SPEC, "%s: not an HDF5 file; expected a result or plan file", path);
@@ -219,8 +219,11 @@ enum status result_open(const char *path, struct result **result)
         result_close(r);
         return status;
     }
-    const bool died = strcmp(r->status, "running") == 0 && !r->written;
-    r->now = died ? region_text(region, "died after %zu steps", r->steps) : r->status;
+    const bool running = strcmp(r->status, "running") == 0;
+    r->written = running && r->lock != LOCK_FREE;
+    r->now = !running || r->lock == LOCK_HELD ? r->status
+             : r->written ? region_text(region, "running, or died after %zu steps: no locks tell", r->steps)
+                          : region_text(region, "died after %zu steps", r->steps);
     *result = r;
     return ST_OK;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "numerics/digest.h"
+#include "result/file_lock.h"
 #include "result/h5.h"
 #include "result/timing.h"
 
@@ -13,8 +14,9 @@ struct result {
     const char *policy, *plan_hash;
     const char *not_finite; /* what ended the run by not being finite, in step not_finite_step; else "" */
     uint64_t not_finite_step;
-    bool whole, written; /* it is a .h5; a process is writing it now */
-    const char *now;     /* the status, or "died after 3 steps" where no process writes a file that is running */
+    bool whole, written; /* it is a .h5; it is running, and a process writes it, or may (LOCK_UNKNOWN) */
+    enum lock lock;
+    const char *now; /* the status, or "died after 3 steps" where no process writes a file that is running */
 
     /* Bytes, as planned; live_peak: of the steps, counted in dynamic memory; high_water: measured, 0 before the end. */
     uint64_t peak_bytes, live_peak, high_water;
