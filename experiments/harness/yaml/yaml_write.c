@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/text.h"
 #include "yaml/new_file.h"
@@ -29,9 +30,12 @@ enum status yaml_write_check(const char *path, const char *first, const char *ki
 {
     struct new_file file;
     char found[64] = "";
+    struct stat there;
     const size_t length = strlen(first);
-    FILE *old = path ? fopen(path, "re") : NULL;
     if (!path) return ST_OK;
+    if (stat(path, &there) == 0 && !S_ISREG(there.st_mode)) /* opening a pipe would wait for its writer */
+        return fail(ST_SPEC, "%s: exists and is not a plain file; nothing was written", path);
+    FILE *old = fopen(path, "re");
     if (!old && errno != ENOENT) return fail(ST_FAILED, "%s: cannot be replaced: %s", path, strerror(errno));
     const bool other = old && (fread(found, 1, length, old) != length || memcmp(found, first, length) != 0);
     if (old) fclose(old);
