@@ -48,13 +48,14 @@ enum status files_find(struct dataset *dataset, const struct files_source *sourc
         source->folders[0]);
 }
 
-enum status files_sha256(int descriptor, const char *path, uint64_t bytes, char text[65])
+enum status files_sha256(int descriptor, const char *path, uint64_t bytes, bool (*stop)(void), char text[65])
 {
     SHA2_CTX context;
     uint8_t piece[1 << 16];
     SHA256Init(&context);
     for (uint64_t at = 0; at < bytes; at += sizeof piece) {
         const uint64_t rest = bytes - at, now = rest < sizeof piece ? rest : sizeof piece;
+        if (stop && stop()) return fail(ST_FAILED, "%s: reading it was stopped by a signal", path);
         TRY(file_read(descriptor, path, at, (size_t)now, piece));
         SHA256Update(&context, piece, (size_t)now);
     }
@@ -72,7 +73,7 @@ enum status files_open(struct dataset *dataset, const char *folder, const char *
     if (status != ST_OK)
         return fail(status, "%s; expected: a file of data set %s", status_message(), dataset->kind->name);
     handle->file = file;
-    status = file->bytes ? files_sha256(handle->descriptor, file->path, file->bytes, file->sha256)
+    status = file->bytes ? files_sha256(handle->descriptor, file->path, file->bytes, NULL, file->sha256)
                          : fail(ST_FAILED, "%s: the file is empty", file->path);
     if (status == ST_OK)
         dataset->files++;

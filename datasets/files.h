@@ -31,5 +31,6 @@ enum status files_cut(const struct dataset *dataset, const struct dataset_file *
  * several threads. */
 enum status files_read(const struct files_handle *handle, uint64_t offset, size_t bytes, void *buffer);
 
-/* SHA-256 of a whole file of that many bytes, in hexadecimal. */
-enum status files_sha256(int descriptor, const char *path, uint64_t bytes, char text[65]);
+/* SHA-256 of a whole file of that many bytes, in hexadecimal. stop: asked after each piece, ends it with ST_FAILED;
+ * NULL: nothing does. */
+enum status files_sha256(int descriptor, const char *path, uint64_t bytes, bool (*stop)(void), char text[65]);

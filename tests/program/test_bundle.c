@@ -75,6 +75,20 @@ Test(bundle, it_holds_elsewhere, .timeout = 240)
     cli_close(&cli);
 }
 
+/* Of a file and of a bundle: a second run would need the folder of TMPDIR, and leave its pair. */
+Test(bundle, plan_only_runs_nothing)
+{
+    struct cli cli;
+    open_bundle(&cli);
+    shell(&cli, "for f in results/small/*.h5; do TMPDIR=/none \"$REMATCH_BIN\" verify --plan-only $f || exit; done");
+    shell(&cli, "for f in results/small/*.h5; do TMPDIR=/none \"$REMATCH_BIN\" verify $f; [ $? = 3 ] || exit 1; done");
+    holds(&cli, "", "verify x.tar.zst --plan-only", 0, "pair      as bundled");
+    cr_expect(!strstr(cli.out, "as run again") && !strstr(cli.out, "steps     "), "%s", cli.out);
+    holds(&cli, "", "verify x.tar.zst", 0, "as run again");
+    cli_says(&cli, "steps     ");
+    cli_close(&cli);
+}
+
 /* With kernels of SSE4.1 every loss is another one; the variant has its baseline's bits all the same. */
 Test(bundle, with_other_kernels_the_claim_is_shown_again, .timeout = 240)
 {
@@ -133,6 +147,12 @@ static const struct {
      "is not a plain file"},
     {"truncate -s 1200M u/rematch-bundle/zeros; printf '%064d  zeros\\n' 0 >>u/rematch-bundle/SHA256SUMS; " TAR FILES,
      3, "zeros is larger than the "},
+    {"(cd u/rematch-bundle; seq 8200 | xargs touch); " TAR FILES, 3, "refused: it has more than 8192 entries"},
+    {"yes rematch-bundle | head -8193 >list; " TAR "--no-recursion -T list", 3, "it has more than 8192 entries"},
+    {"mkdir -p u/rematch-bundle/1/2/3/4/5/6/7/8; touch u/rematch-bundle/1/2/3/4/5/6/7/8/f; " TAR FILES, 1,
+     "1/2/3/4/5/6/7/8/f was added"},
+    {"mkdir -p u/rematch-bundle/1/2/3/4/5/6/7/8/9; touch u/rematch-bundle/1/2/3/4/5/6/7/8/9/f; " TAR FILES, 2,
+     "no bundle has a file called 'rematch-bundle/1/2/3/4/5/6/7/8/9/f'"},
     {"head -c 9000 x.tar.zst >bad.tar.zst", 3, "cut off or damaged"},
     {"head -c 20 x.tar.zst >bad.tar.zst", 3, "cut off or damaged"},
     {"cp x.tar.zst bad.tar.zst; head -c 64 /dev/zero | dd conv=notrunc bs=1 seek=5000 of=bad.tar.zst", -1,
@@ -160,6 +180,27 @@ Test(bundle, a_changed_one_is_refused, .timeout = 240)
         cr_expect(strstr(cli.err, bad[i].says) && cli_complaints(&cli) == 1 && !*cli.out, "%s: no '%s' in\n%s%s",
                   bad[i].make, bad[i].says, cli.err, cli.out);
         shell(&cli, "[ -z \"$(ls tmp)\" ] && ! [ -e rematch-escaped ] && ! [ -e /rematch-escaped ]");
+    }
+    cli_close(&cli);
+}
+
+/* While it is unpacked, and while its digests are computed: the program ends within a second or two, without a trace.
+ */
+Test(bundle, a_signal_ends_the_reading, .timeout = 120)
+{
+    static const char *const delays[] = {"0.1", "0.5", "1.2"}, *const signals[] = {"TERM", "USR1", "HUP"};
+    struct cli cli;
+    open_bundle(&cli);
+    shell(&cli, "mkdir u tmp && tar --zstd -C u -xf x.tar.zst && truncate -s 900M u/rematch-bundle/zeros && "
+                "echo \"$(printf '%064d' 0)  zeros\" >>u/rematch-bundle/SHA256SUMS; " TAR FILES);
+    shell(&cli, "TMPDIR=$PWD/tmp \"$REMATCH_BIN\" verify bad.tar.zst; test $? = 1");
+    for (size_t i = 0; i < sizeof delays / sizeof *delays; i++) {
+        char command[512];
+        snprintf(command, sizeof command,
+                 "export TMPDIR=$PWD/tmp; \"$REMATCH_BIN\" verify bad.tar.zst & p=$!; sleep %s; kill -%s $p && "
+                 "sleep 2 && ! kill -0 $p && ! wait $p && [ -z \"$(ls tmp)\" ]",
+                 delays[i], signals[i]);
+        shell(&cli, command);
     }
     cli_close(&cli);
 }

@@ -16,9 +16,18 @@
 #include "base/units.h"
 #include "console/utf8.h"
 #include "datasets/files.h"
+#include "run/signals.h"
 #include "yaml/new_file.h"
 
-enum { PIECE = 1 << 16, NAME_MAX_BYTES = 200, SUMS_MAX = 1 << 22, RATIO_MAX = 200, FILES_MAX = 1 << 15 };
+enum {
+    PIECE = 1 << 16,
+    PACKED_PIECE = 1 << 12, /* which unpacks to 128 MiB at most, between two looks for a signal */
+    NAME_MAX_BYTES = 200,
+    FOLDERS_MAX = 8, /* around a file */
+    ENTRIES_MAX = 8192,
+    SUMS_MAX = 1 << 22,
+    RATIO_MAX = 200
+};
 static const uint64_t small_enough = UINT64_C(1) << 30; /* whatever the ratio */
 static const char root[] = "rematch-bundle/", sums[] = "SHA256SUMS", tail[] = ".tar.zst";
 static const unsigned char zstd_magic[4] = {0x28, 0xB5, 0x2F, 0xFD};
@@ -26,8 +35,10 @@ static const unsigned char zstd_magic[4] = {0x28, 0xB5, 0x2F, 0xFD};
 bool tarball_name_is_plain(const char *name)
 {
     bool begins = true;
+    int folders = 0;
     if (!*name || strlen(name) > NAME_MAX_BYTES) return false;
     for (; *name; name++) {
+        if (*name == '/' && ++folders > FOLDERS_MAX) return false;
         if (begins && (*name == '/' || *name == '.')) return false;
         begins = *name == '/';
         if (!isascii(*name) || !(isalnum((unsigned char)*name) || strchr("/_-.", *name))) return false;
@@ -44,7 +55,7 @@ enum status tarball_digest(struct tar_file *file)
         return ST_OK;
     }
     TRY(file_open(file->path, &descriptor, &file->bytes));
-    return files_sha256(descriptor, file->path, file->bytes, file->sha256);
+    return files_sha256(descriptor, file->path, file->bytes, signals_waiting, file->sha256);
 }
 
 static bool has_magic(const char *path)
@@ -128,6 +139,8 @@ enum status tarball_write(const char *path, struct tar_file *file, int files)
     struct new_file made;
     if (access(path, F_OK) == 0 && !has_magic(path))
         return fail(ST_SPEC, "%s: exists and is no bundle; nothing was written", path);
+    if (files >= ENTRIES_MAX)
+        return fail(ST_SPEC, "%s: %d files; a bundle has at most %d", path, files, ENTRIES_MAX - 1);
     qsort(file, (size_t)files, sizeof *file, tarball_order);
     TRY(new_file_begin(&made, path));
     struct archive *a = archive_write_new();
@@ -145,7 +158,9 @@ struct unpacking {
     struct archive *archive;
     const char *path, *folder;
     struct region *region;
-    int names, files;
+    int descriptor;
+    char piece[PACKED_PIECE];
+    int entries, names, files;
     const char **name;     /* of what was unpacked */
     struct tar_file *file; /* of SHA256SUMS */
     uint64_t left;         /* bytes that may still be unpacked */
@@ -154,9 +169,20 @@ struct unpacking {
 static enum status unreadable(const struct unpacking *u)
 {
     const char *why = archive_error_string(u->archive);
+    if (signals_waiting()) return fail(ST_FAILED, "%s: reading it was stopped by a signal", u->path);
     if (archive_errno(u->archive) == EILSEQ) /* it has another format, in the library's words */
         return fail(ST_SPEC, "%s: not a bundle: %s", u->path, why);
     return fail(ST_FAILED, "%s: cut off or damaged, or the disk is full: %s", u->path, why);
+}
+
+/* The next bytes of the archive; nothing else would end the unpacking of one that is small and holds much. */
+static la_ssize_t read_piece(struct archive *archive, void *of, const void **piece)
+{
+    struct unpacking *u = of;
+    *piece = u->piece;
+    const ssize_t got = signals_waiting() ? -1 : read(u->descriptor, u->piece, sizeof u->piece);
+    if (got < 0) archive_set_error(archive, errno, "%s", strerror(errno));
+    return got < 0 ? ARCHIVE_FATAL : got;
 }
 
 /* Folders on the way are made by the library. */
@@ -164,6 +190,8 @@ static enum status unpack_entry(struct unpacking *u, struct archive_entry *entry
 {
     const char *whole = archive_entry_pathname(entry);
     const int64_t bytes = archive_entry_size(entry);
+    if (++u->entries > ENTRIES_MAX)
+        return fail(ST_FAILED, "%s: refused: it has more than %d entries", u->path, ENTRIES_MAX);
     if (archive_entry_filetype(entry) == AE_IFDIR) return ST_OK; /* tar packs them, too */
     char *shown = region_text(u->region, "%s", whole ? whole : "");
     utf8_clean(shown, "");
@@ -205,7 +233,7 @@ static enum status read_sums(struct unpacking *u)
         struct tar_file file = {.name = line + digits + 2};
         if (end) *end = '\0';
         if (!end || digits != 64 || strncmp(line + digits, "  ", 2) != 0 || !tarball_name_is_plain(file.name) ||
-            u->files == FILES_MAX || (u->files && strcmp(u->file[u->files - 1].name, file.name) >= 0))
+            (u->files && strcmp(u->file[u->files - 1].name, file.name) >= 0))
             return fail(ST_SPEC, "%s: not a bundle: line %d of %s is wrong", u->path, u->files + 1, sums);
         snprintf(file.sha256, sizeof file.sha256, "%s", line);
         file.path = region_text(u->region, "%s/%s", u->folder, file.name);
@@ -252,11 +280,12 @@ enum status tarball_read(const char *path, const char *folder, struct region *re
     uint64_t packed;
     enum status status = file_open(path, &descriptor, &packed);
     if (status != ST_OK) return fail(status == ST_MISSING ? ST_SPEC : status, "%s", status_message());
+    u.descriptor = descriptor;
     u.left = limit_of(folder, packed);
     u.archive = archive_read_new();
     const bool good = archive_read_support_filter_zstd(u.archive) == ARCHIVE_OK &&
                       archive_read_support_format_tar(u.archive) == ARCHIVE_OK &&
-                      archive_read_open_fd(u.archive, descriptor, PIECE) == ARCHIVE_OK;
+                      archive_read_open(u.archive, &u, NULL, read_piece, NULL) == ARCHIVE_OK;
     status = good ? unpack(&u) : unreadable(&u);
     if (status == ST_OK) status = read_sums(&u);
     if (status == ST_OK) status = check_sums(&u);

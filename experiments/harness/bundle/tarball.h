@@ -2,7 +2,7 @@
  * as sha256sum -c reads it.
  *
  * Contract: the same files give the same bytes (sorted names; no times, owners or modes). An archive is distrusted: its
- * names must be plain, nothing but files is unpacked, and no more bytes than the limits allow. */
+ * names must be plain, nothing but files is unpacked, and no more bytes and entries than the limits allow. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,7 +19,7 @@ struct tar_file {
 };
 
 /* Whether a name may be in an archive: words of letters, digits, '_', '-' and '.', none of which begins with '.',
- * separated by '/'. */
+ * separated by '/', in eight folders at most. */
 bool tarball_name_is_plain(const char *name);
 
 /* Compares two files by name, for qsort(). */
@@ -37,6 +37,6 @@ bool tarball_is_one(const char *path);
 
 /* Unpacks the archive into folder, which is empty, and lists its files. ST_DIFFERS: a file was changed, added or
  * removed, and the message names it. ST_SPEC: it is no bundle, or has names, links or sizes that no bundle has.
- * ST_FAILED: it is cut off or damaged, or cannot be unpacked. */
+ * ST_FAILED: it is cut off, damaged or too large, cannot be unpacked, or a signal waits that run/signals.h blocked. */
 enum status tarball_read(const char *path, const char *folder, struct region *region, struct tar_file **file,
                          int *files);

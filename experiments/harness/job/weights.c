@@ -328,7 +328,7 @@ enum status weights_open(const struct spec *spec, const struct graph *graph, str
 enum status weights_digest(struct weights *weights)
 {
     const struct safetensors *file = weights->file;
-    return *weights->sha256 ? ST_OK : files_sha256(file->descriptor, file->path, file->bytes, weights->sha256);
+    return *weights->sha256 ? ST_OK : files_sha256(file->descriptor, file->path, file->bytes, NULL, weights->sha256);
 }
 
 void weights_close(struct weights *weights)

@@ -22,6 +22,13 @@ sigset_t signals_block(int also)
     return before;
 }
 
+bool signals_waiting(void)
+{
+    sigset_t waiting, both, set = signals_of_stop();
+    sigpending(&waiting);
+    return sigandset(&both, &waiting, &set) == 0 && !sigisemptyset(&both);
+}
+
 int signals_pending(void)
 {
     sigset_t set = signals_of_stop();

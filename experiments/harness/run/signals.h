@@ -3,6 +3,7 @@
 #pragma once
 
 #include <signal.h>
+#include <stdbool.h>
 
 /* SIGINT, SIGTERM, SIGHUP and SIGUSR1, except those that were ignored when the program started, as by nohup and for a
  * shell's background jobs. (sigtimedwait() would receive a blocked signal although it is ignored.) */
@@ -12,6 +13,9 @@ sigset_t signals_of_stop(void);
  * before.
  */
 sigset_t signals_block(int also);
+
+/* Whether one has arrived; it stays pending, and ends the program once it is no longer blocked. */
+bool signals_waiting(void);
 
 /* A stop signal that has arrived, 0: none. */
 int signals_pending(void);
