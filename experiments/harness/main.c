@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "build.h"
 #include "bundle/bundle.h"
+#include "console/abrupt_end.h"
 #include "console/arguments.h"
 #include "console/manual.h"
 #include "console/standard_input.h"
@@ -338,10 +339,9 @@ static bool hold_streams(void)
     return true;
 }
 
-int main(int count, char **words)
+static int run_program(int count, char **words)
 {
     const char *name = count > 1 ? words[1] : "";
-    if (!hold_streams()) return ST_FAILED;
     signal(SIGCHLD, SIG_DFL); /* if it were ignored, there would be no child to wait for */
     terminal_wrap(&stderr);
     cuda_program_remember(words);
@@ -365,4 +365,13 @@ int main(int count, char **words)
     fprintf(stderr, "rematch: no command given\n");
     manual_usage(commands, COMMANDS, stderr);
     return ST_SPEC;
+}
+
+int main(int count, char **words)
+{
+    if (!hold_streams()) return ST_FAILED;
+    abrupt_end_watch();
+    const int code = run_program(count, words);
+    abrupt_end_unwatch();
+    return code;
 }

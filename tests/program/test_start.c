@@ -1,5 +1,5 @@
 /* Unusual states at the start of the program: closed streams, specs from pipes, ignored signals, a parent that has
- * ended. */
+ * ended, low limits. */
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdio.h>
@@ -127,5 +127,53 @@ Test(start, a_run_whose_parent_has_ended_does_not_start)
     cli_expect(&cli, 3, "child-run variant quiet begin 0 '' $(sh -c 'echo $$') small.yaml 3>/dev/null");
     cli_complains(&cli, "the program that started this run has ended");
     cr_assert(cli_complaints(&cli) == 1 && folder_count(cli.folder, "") == 3, "%s", cli.err);
+    cli_close(&cli);
+}
+
+/* A program under sanitizers does not start with so little address space. */
+static void require_limits(struct cli *cli)
+{
+    cli_open(cli);
+    cli_run(cli, "ulimit -v 4000000", "--version");
+    if (cli->code != 0) cr_skip_test("this program does not run below ulimit -v 4000000");
+}
+
+/* OpenMP ends a program in which it can create no thread by exit(1), which would mean that the runs differ. */
+Test(start, threads_that_cannot_be_created_are_a_failure)
+{
+    static const char *const arguments[] = {
+        "run small.yaml backend.threads=2",
+        "run small.yaml backend.threads=2 'sweep={seed: [1, 2]}'",
+        "plan small.yaml backend.threads=3",
+    };
+    struct cli cli;
+    require_limits(&cli);
+    for (size_t i = 0; i < sizeof arguments / sizeof *arguments; i++) {
+        cli_run(&cli, "ulimit -v 4000000; export OMP_STACKSIZE=8G", arguments[i]);
+        cr_expect(cli.code == 3, "%s: exit code %d\n%s", arguments[i], cli.code, cli.err);
+        cli_complains(&cli, "rematch: a library ended the program");
+        cr_expect(folder_count(cli.folder, ".part") == 0);
+    }
+    cli_close(&cli);
+}
+
+/* oneDNN writes to address 0 where it gets no memory for its code. */
+Test(start, a_crash_below_a_limit_of_memory_is_a_failure, .timeout = 300)
+{
+    struct cli cli;
+    require_limits(&cli);
+    const pid_t pid = background_long_run(&cli, "ulimit -v 4000000");
+    background_signal(pid, "SEGV");
+    cr_expect(background_end(pid) == 3);
+    cr_expect(background_said(&cli, "crashed (signal 11), as libraries do that get no memory: ulimit -v"));
+    for (int kib = 100000; kib <= 140000; kib += 2000) {
+        char before[64];
+        snprintf(before, sizeof before, "ulimit -v %d; rm -rf results", kib);
+        cli_run(&cli, before, "run small.yaml --quiet backend.name=cpu backend.threads=2");
+        if (cli.code == 77) break;
+        /* 127, 134: the libraries cannot be loaded or initialised */
+        cr_expect(cli.code == 0 || cli.code == 3 || cli.code == 127 || cli.code == 134, "%s: exit code %d\n%s", before,
+                  cli.code, cli.err);
+    }
     cli_close(&cli);
 }
