@@ -1,12 +1,35 @@
 #include "base/file.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+static bool has_variable(const char *path)
+{
+    while ((path = strchr(path, '$')))
+        if (*++path == '{' || *path == '_' || isalpha((unsigned char)*path)) return true;
+    return false;
+}
+
+enum status file_expand(const char *path, struct region *region, const char **expanded)
+{
+    const char *home = getenv("HOME");
+    *expanded = path;
+    if (has_variable(path) && access(path, F_OK) != 0)
+        return fail(ST_SPEC, "'%s' has a variable, which only a shell replaces; expected a path without '$'", path);
+    if (*path != '~') return ST_OK;
+    if (path[1] && path[1] != '/')
+        return fail(ST_SPEC, "'%s' is not looked up; expected a path, ~/ for your own home, or ./%s", path, path);
+    if (!home || *home != '/') return fail(ST_SPEC, "'%s': HOME is not set to an absolute path", path);
+    *expanded = region_text(region, "%s%s", home, path + 1);
+    return ST_OK;
+}
 
 enum status file_open(const char *path, int *descriptor, uint64_t *bytes)
 {

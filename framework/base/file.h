@@ -20,5 +20,9 @@ static inline void descriptor_end(const int *descriptor)
 /* Reads bytes bytes at offset of such a file; ST_FAILED: they cannot be read. Several threads may call it. */
 enum status file_read(int descriptor, const char *path, uint64_t offset, size_t bytes, void *to);
 
+/* A path as it was typed or written in a spec: "~" and "~/x" are below $HOME. ST_SPEC for "~user", and for variables
+ * ($NAME, ${NAME}) in what is no name of a file: only a shell knows what they stand for. */
+enum status file_expand(const char *path, struct region *region, const char **expanded);
+
 /* The whole text file, ended by 0. ST_MISSING, ST_FAILED: as above; it has more than most bytes, or is no text. */
 enum status file_read_text(const char *path, size_t most, struct region *region, char **text);

@@ -19,6 +19,7 @@ static const size_t sizes[] = {
     [SETTING_CHOICE] = sizeof(int),
     [SETTING_TEXT] = sizeof(const char *),
     [SETTING_PATH] = sizeof(const char *),
+    [SETTING_FOLDER] = sizeof(const char *),
     [SETTING_INTS] = sizeof(struct setting_list),
     [SETTING_TEXTS] = sizeof(struct setting_list),
 };
@@ -153,6 +154,7 @@ char *setting_expected(const struct setting *setting, struct region *region)
     case SETTING_BOOL:
         return region_text(region, "true or false");
     case SETTING_PATH:
+    case SETTING_FOLDER:
         return region_text(region, "a path");
     case SETTING_INTS:
         return expect_list(setting, "integers", region);
@@ -161,6 +163,11 @@ char *setting_expected(const struct setting *setting, struct region *region)
     default:
         return expect_words(setting, region);
     }
+}
+
+static bool is_text(const struct setting *setting)
+{
+    return setting->type == SETTING_TEXT || setting->type == SETTING_PATH || setting->type == SETTING_FOLDER;
 }
 
 static bool is_list(const struct setting *setting)
@@ -182,7 +189,7 @@ static bool out_of_range(const struct setting *setting, const void *at)
 bool setting_unset(const struct setting *setting, const void *object)
 {
     const void *at = (const char *)object + setting->offset;
-    if (setting->type == SETTING_TEXT || setting->type == SETTING_PATH) return !*(const char *const *)at;
+    if (is_text(setting)) return !*(const char *const *)at;
     if (is_list(setting)) return !((const struct setting_list *)at)->count;
     return out_of_range(setting, at); /* a NaN is in no range */
 }
@@ -215,7 +222,7 @@ static enum status set(const struct setting *setting, void *object, const char *
     if (!wrong && ranged && out_of_range(setting, &value)) wrong = "is out of range";
     if (wrong) return refuse(setting, text, wrong, region);
     if (setting->check) TRY(setting->check(text));
-    if (setting->type == SETTING_TEXT || setting->type == SETTING_PATH) value.text = region_text(region, "%s", text);
+    if (is_text(setting)) value.text = region_text(region, "%s", text);
     memcpy((char *)object + setting->offset, &value, sizes[setting->type]);
     return ST_OK;
 }

@@ -18,6 +18,7 @@ enum setting_type {
     SETTING_CHOICE, /* int; index into values[] */
     SETTING_TEXT,   /* const char *; NULL while unset */
     SETTING_PATH,   /* the same: the path of a file or folder to read */
+    SETTING_FOLDER, /* the same: the path of a folder to write */
     SETTING_INTS,   /* struct setting_list of int64_t */
     SETTING_TEXTS,  /* struct setting_list of const char * */
 };
@@ -33,10 +34,10 @@ struct setting_list {
 struct setting {
     const char *key; /* NULL ends a table */
     enum setting_type type;
-    size_t offset;      /* of the member in the struct that the table describes */
-    double min, max;    /* closed range of numbers and of the number of list items */
-    const char *preset; /* default, as in YAML, which may lie outside the range; NULL: required; "" (TEXT, PATH, INTS,
-                           TEXTS, REAL): stays unset (REAL: NaN) */
+    size_t offset;             /* of the member in the struct that the table describes */
+    double min, max;           /* closed range of numbers and of the number of list items */
+    const char *preset;        /* default, as in YAML, which may lie outside the range; NULL: required; "" (TEXT, PATH,
+                                  FOLDER, INTS, TEXTS, REAL): stays unset (REAL: NaN) */
     const char *const *values; /* CHOICE, and TEXT where only some words are allowed: the words, NULL-terminated */
     const char *doc;           /* one line */
     enum status (*check)(const char *text); /* of TEXT with a syntax of its own; ST_SPEC says what is wrong */

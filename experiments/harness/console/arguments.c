@@ -8,6 +8,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "console/standard_input.h"
 #include "console/utf8.h"
@@ -48,6 +49,12 @@ static bool word_among(const char *words, const char *word)
     for (const char *w = words; w; w = (w = strchr(w, '|')) ? w + 1 : NULL)
         if (strncmp(w, word, length) == 0 && (w[length] == '|' || w[length] == '\0')) return length > 0;
     return false;
+}
+
+static bool is_path(int option)
+{
+    const char *value = option_rows[option].value;
+    return value && (strcmp(value, "FILE") == 0 || strcmp(value, "FOLDER") == 0);
 }
 
 /* The argument that sets a key like the option's name, " (did you mean 'batch=8'?)"; "": there is none. */
@@ -94,7 +101,7 @@ static enum status read_option(const struct command *command, int count, char **
                     value && *value ? value : "has no value", option_rows[option].value);
     arguments->given[option] = true;
     arguments->value[option] = value;
-    return ST_OK;
+    return is_path(option) ? file_expand(value, arguments->region, &arguments->value[option]) : ST_OK;
 }
 
 /* A word with an equals sign and no slash before it: a path with an equals sign can be given as ./path. */

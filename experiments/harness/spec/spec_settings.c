@@ -66,7 +66,7 @@ const struct setting spec_keys[] = {
      "compare each recomputed value with the original"},
     {"state_every", SETTING_INT, MEMBER(state_every), 0, MOST, "0", NULL,
      "write a state file, from which a killed run goes on, every so many steps; 0: only on SIGTERM and SIGUSR1"},
-    {"results", SETTING_TEXT, MEMBER(results), 0, 0, "results", NULL,
+    {"results", SETTING_FOLDER, MEMBER(results), 0, 0, "results", NULL,
      "folder of the result files, within the current one"},
     {.key = NULL}};
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/text.h"
 
 enum { SHOWN = 60 };
@@ -78,17 +79,17 @@ const char *yaml_read_folder(const char *path, struct region *region)
     return region_text(region, "%.*s", slash ? (int)(slash - path + 1) : 0, path);
 }
 
-static const char *find_path(struct yaml_reader *r, const struct yaml_tree *at)
+static const char *find_path(struct yaml_reader *r, const struct yaml_tree *at, const char *text)
 {
     const char *beside = r->folder ? r->folder : "", *data = getenv("REMATCH_DATA");
     const char *below = data && *data ? region_text(r->region, "%s/", data) : NULL;
     const bool given = at->mark.source->argument > 0;
     const char *const folders[] = {given ? "" : beside, given ? beside : "", "experiments/", below ? below : ""};
-    for (size_t i = 0; *at->text && *at->text != '/' && i < sizeof folders / sizeof *folders; i++) {
-        const char *path = region_text(r->region, "%s%s", folders[i], at->text);
+    for (size_t i = 0; *text && *text != '/' && i < sizeof folders / sizeof *folders; i++) {
+        const char *path = region_text(r->region, "%s%s", folders[i], text);
         if (access(path, F_OK) == 0) return path;
     }
-    return at->text;
+    return text;
 }
 
 /* How several values are given, where value is a list of them or a text with commas; else "". */
@@ -120,9 +121,11 @@ static void wrong_value(struct yaml_reader *r, const struct yaml_tree *value, co
 void yaml_read_value(struct yaml_reader *r, const struct yaml_tree *value, const char *path,
                      const struct setting *setting, void *object)
 {
+    const char *given = value->text;
     const bool list = is_list(setting), file = setting->type == SETTING_PATH;
+    const bool place = file || setting->type == SETTING_FOLDER;
     const bool words =
-        file || setting->type == SETTING_TEXT || setting->type == SETTING_TEXTS || setting->type == SETTING_CHOICE;
+        place || setting->type == SETTING_TEXT || setting->type == SETTING_TEXTS || setting->type == SETTING_CHOICE;
     if (list && value->kind == YAML_LIST)
         read_list(r, value, path, setting, object);
     else if (value->kind != YAML_TEXT)
@@ -131,7 +134,9 @@ void yaml_read_value(struct yaml_reader *r, const struct yaml_tree *value, const
     else if (value->quoted && !words)
         yaml_read_error(r, value, path, setting->key, "a text in quotes; expected %s",
                         setting_expected(setting, r->region));
-    else if (setting_set(setting, object, file ? find_path(r, value) : value->text, r->region) != ST_OK)
+    else if (place && file_expand(value->text, r->region, &given) != ST_OK)
+        yaml_read_error(r, value, path, setting->key, "%s", status_message());
+    else if (setting_set(setting, object, file ? find_path(r, value, given) : given, r->region) != ST_OK)
         wrong_value(r, value, path, setting);
 }
 

@@ -27,7 +27,9 @@ bool yaml_read_among(const char *word, const char *const *words);
 
 /* Reads one value into the member of object that setting describes. A relative path in a file is searched beside that
  * file, then in the current folder, in experiments/ and in $REMATCH_DATA; one in an argument, in the current folder
- * first. The member is the path as found, or as written if it is not found. */
+ * first. The member is the path as found, or as written if it is not found; of a path, file_expand() gives the
+ * beginning.
+ */
 void yaml_read_value(struct yaml_reader *r, const struct yaml_tree *value, const char *path,
                      const struct setting *setting, void *object);
 
