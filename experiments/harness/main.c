@@ -310,7 +310,7 @@ static int run_command(const struct command *command, int count, char **words)
     if (command->overrides) arguments.keys = full_key_names(arguments.region);
     enum status status = arguments_read(command, count, words, &arguments);
     const bool data = is_data(&arguments), help = arguments.given[OPTION_HELP] || command->run == run_help;
-    if (!data) terminal_wrap(&stdout);
+    terminal_wrap(&stdout, !data);
     if (help && !data && !terminal_width(stdout)) stdout = terminal_lines(stdout, terminal_columns());
     if (status == ST_OK && !arguments.given[OPTION_HELP]) status = arguments_results(command, &arguments);
     if (status == ST_OK && arguments.given[OPTION_HELP])
@@ -343,7 +343,7 @@ static int run_program(int count, char **words)
 {
     const char *name = count > 1 ? words[1] : "";
     signal(SIGCHLD, SIG_DFL); /* if it were ignored, there would be no child to wait for */
-    terminal_wrap(&stderr);
+    terminal_wrap(&stderr, true);
     cuda_program_remember(words);
     if (strcmp(name, child_command) == 0) return child_main(count - 2, (const char *const *)words + 2);
     if (strcmp(name, doctor_command) == 0 && count == 3) return flushed((int)report_error(doctor_backend(words[2])));
@@ -352,7 +352,7 @@ static int run_program(int count, char **words)
         return flushed(ST_OK);
     }
     if (strcmp(name, "--version") == 0) {
-        terminal_wrap(&stdout);
+        terminal_wrap(&stdout, true);
         printf("rematch %.12s%s, %s build, backends: %s\n", BUILD_COMMIT, *BUILD_DIRTY ? " with changes" : "",
                BUILD_VARIANT, BUILD_BACKENDS);
         return flushed(ST_OK);

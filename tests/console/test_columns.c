@@ -121,9 +121,13 @@ static void print_lines(FILE *out)
     fprintf(out, "the peak of it is 12.5 MiB, a quarter of 50 %%\n");
     fprintf(out, "expected one of first|second|third|fourth\n");
     fprintf(out, "see /a/path/that/is/longer/than/all/of/a/line there\n");
-    fprintf(out, "\r[##--] \033[36m1/2\033[0m\033[K");
-    fflush(out);
-    fprintf(out, "\r\033[Ka word at the en");
+    terminal_control(out, "\r");
+    fprintf(out, "[##--] ");
+    terminal_control(out, "\033[36m");
+    fprintf(out, "1/2");
+    terminal_control(out, "\033[0m\033[K");
+    terminal_control(out, "\r\033[K");
+    fprintf(out, "a word at the en");
     fflush(out);
     fprintf(out, "d of this, äöü äöüß\n");
 }
@@ -148,7 +152,7 @@ Test(columns, lines_are_broken_at_words_with_a_hanging_indent)
           "see\n"
           "/a/path/that/is/longer/than/all/of/a/line\n"
           "  there\n"
-          "\r[##--] \033[36m1/2\033[0m\033[K"
+          "\r[##--]\033[36m 1/2\033[0m\033[K"
           "\r\033[Ka word at the end of this,\n"
           "  äöü äöüß\n");
 }

@@ -1,6 +1,7 @@
 #include "console/terminal.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -82,7 +83,7 @@ static size_t unit_length(const char *text, size_t left)
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "us", "ms", "s", "%", NULL};
     size_t length = 1;
     if (*text != ' ') return 0;
-    while (length < left && !strchr(" \n\r,;.)", text[length])) length++;
+    while (length < left && !strchr(" \n,;.)", text[length])) length++;
     for (int i = 0; length > 1 && units[i]; i++)
         if (strlen(units[i]) == length - 1 && strncmp(units[i], text + 1, length - 1) == 0) return length;
     return 0;
@@ -95,25 +96,27 @@ static size_t word_length(const char *text, size_t left)
     while (length < left && text[length - 1] != '|') {
         const bool number = isdigit((unsigned char)text[length - 1]);
         const size_t unit = number ? unit_length(text + length, left - length) : 0;
-        if (!unit && strchr(" \n\r", text[length])) break;
+        if (!unit && strchr(" \n", text[length])) break;
         length += unit ? unit : 1;
     }
     return length;
 }
 
-static ssize_t write_lines(void *cookie, const char *text, size_t size)
+static ssize_t write_lines(void *cookie, const char *given, size_t size)
 {
     struct lines *l = cookie;
     const int width = l->width ? l->width : terminal_width(l->out);
-    for (size_t at = 0, length; at < size; at += length) {
+    freed_auto char *text = allocate(size, ESCAPED);
+    const size_t escaped = utf8_escape(given, size, "\n\t", text);
+    for (size_t at = 0, length; at < escaped; at += length) {
         length = 1;
-        if (text[at] == '\n' || text[at] == '\r') {
-            fputc(text[at], l->out);
+        if (text[at] == '\n') {
+            fputc('\n', l->out);
             l->column = l->blanks = 0;
         } else if (text[at] == ' ') {
             l->blanks++;
         } else {
-            length = word_length(text + at, size - at);
+            length = word_length(text + at, escaped - at);
             put_word(l, text + at, length, width);
         }
     }
@@ -143,16 +146,27 @@ FILE *terminal_lines(FILE *out, int width)
     return stream;
 }
 
-void terminal_wrap(FILE **stream)
+void terminal_wrap(FILE **stream, bool broken)
 {
-    if (terminal_width(*stream)) *stream = terminal_lines(*stream, 0);
+    if (terminal_width(*stream)) *stream = terminal_lines(*stream, broken ? 0 : INT_MAX);
+}
+
+void terminal_control(FILE *out, const char *sequence)
+{
+    struct lines *l = lines_of(out);
+    fflush(out);
+    fputs(sequence, l ? l->out : out);
+    if (l && *sequence == '\r') l->column = l->blanks = 0;
 }
 
 void terminal_note(FILE *out, const char *text)
 {
     const int width = out ? terminal_width(out) : 0;
     if (!width) return;
-    fprintf(out, "\r\033[K%.*s", (int)utf8_fit(text, width - 1), text);
+    freed_auto char *shown = strcpy(allocate(strlen(text) + 1, 1), text);
+    utf8_clean(shown, "");
+    terminal_control(out, "\r\033[K");
+    fprintf(out, "%.*s", (int)utf8_fit(shown, width - 1), shown);
     fflush(out);
 }
 

@@ -1,5 +1,6 @@
 #include "console/utf8.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <utf8proc.h>
 
@@ -14,8 +15,15 @@ int utf8_plain_length(const char *text, size_t left)
 {
     utf8proc_int32_t c;
     const utf8proc_ssize_t n = utf8proc_iterate((const utf8proc_uint8_t *)text, (utf8proc_ssize_t)left, &c);
-    const bool control = c < ' ' || (c >= 0x7F && c < 0xA0), separator = c == 0x2028 || c == 0x2029;
-    return n > 0 && !control && !separator ? (int)n : 0;
+    switch (n > 0 ? utf8proc_category(c) : UTF8PROC_CATEGORY_CC) {
+    case UTF8PROC_CATEGORY_CC: /* C0, DEL, C1 */
+    case UTF8PROC_CATEGORY_CF: /* such as U+200B, which has no width, and U+202E, which reverses what follows */
+    case UTF8PROC_CATEGORY_ZL:
+    case UTF8PROC_CATEGORY_ZP:
+        return 0;
+    default:
+        return (int)n;
+    }
 }
 
 bool utf8_is_plain(const char *text)
@@ -36,16 +44,28 @@ void utf8_clean(char *text, const char *kept)
     }
 }
 
-/* Bytes of the character or escape sequence at text, and the columns that it takes. */
+size_t utf8_escape(const char *text, size_t length, const char *kept, char *to)
+{
+    const char *const start = to;
+    for (int n; length; text += n, length -= (size_t)n) {
+        utf8proc_int32_t c;
+        const bool plain = (n = utf8_plain_length(text, length)) > 0 || (*text && strchr(kept, *text));
+        if (!n) n = utf8_length(text, length);
+        utf8proc_iterate((const utf8proc_uint8_t *)text, n, &c);
+        if (plain)
+            memcpy(to, text, (size_t)n), to += n;
+        else if (n)
+            to += sprintf(to, c > 0xFFFF ? "\\U%08x" : "\\u%04x", (unsigned)c);
+        else
+            to += sprintf(to, "\\x%02x", (unsigned char)*text), n = 1;
+    }
+    return (size_t)(to - start);
+}
+
+/* Bytes of the character at text, and the columns that it takes. */
 static size_t next(const char *text, size_t left, int *columns)
 {
     utf8proc_int32_t character;
-    *columns = 0;
-    if (left > 1 && text[0] == '\033' && text[1] == '[') {
-        size_t n = 2;
-        while (n < left && (unsigned char)text[n] < '@') n++;
-        return n < left ? n + 1 : n;
-    }
     const utf8proc_ssize_t n = utf8proc_iterate((const utf8proc_uint8_t *)text, (utf8proc_ssize_t)left, &character);
     *columns = n > 0 ? utf8proc_charwidth(character) : 1;
     return n > 0 ? (size_t)n : 1;

@@ -72,7 +72,9 @@ static void print_difference(const struct comparison *c, FILE *out)
 static void print_sentence(const struct comparison *c, const char *colour, const char *next, FILE *out)
 {
     const enum verdict verdict = comparison_verdict(c);
-    fprintf(out, "%s%s%s", colour, verdicts[verdict].text, *colour ? "\033[0m" : "");
+    if (*colour) terminal_control(out, colour);
+    fprintf(out, "%s", verdicts[verdict].text);
+    if (*colour) terminal_control(out, "\033[0m");
     if (verdict == VERDICT_DIFFERS) print_difference(c, out);
     if (verdict == VERDICT_NOT_CAUGHT) fprintf(out, ": equal in every bit, although %s", c->fault);
     if (verdict == VERDICT_UNPROVEN) print_list(c, "reasons", "text", ": ", next, out);

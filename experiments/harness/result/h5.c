@@ -9,6 +9,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "console/utf8.h"
+
 /* Attempts of a reader while another process may be writing, with doubling waits: some 70 ms in all. */
 enum { READ_ATTEMPTS = 26 };
 
@@ -53,7 +55,7 @@ void h5_drop_ids(struct h5 *h5, const char *name, const hid_t *id)
 /* ---- a crash or endless loop of the library on a damaged file ends the process with a message that says so ---- */
 
 /* Contract: little but the library runs within a guard; outside of it, every signal has its former handler. */
-enum { SECONDS = 3, STACK = 64 * 1024 };
+enum { SECONDS = 3, STACK = 64 * 1024, SHOWN = 1024 };
 
 static const int ends[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGPROF};
 enum { ENDS = sizeof ends / sizeof *ends };
@@ -66,8 +68,11 @@ static int depth;
 
 static void report_end(int signal)
 {
+    char path[SHOWN] = "";
+    memcpy(path, (const char *)guarded, strnlen((const char *)guarded, sizeof path - 1));
+    utf8_clean(path, "");
     char begin[] = "rematch: ", cause[] = ": cannot read: the HDF5 library ", end[] = ", as on some damaged files\n";
-    char *path = (char *)guarded, *what = signal == SIGPROF ? "does not finish reading it" : "crashes on it";
+    char *what = signal == SIGPROF ? "does not finish reading it" : "crashes on it";
     const struct iovec parts[] = {{begin, sizeof begin - 1},
                                   {path, strlen(path)},
                                   {cause, sizeof cause - 1},

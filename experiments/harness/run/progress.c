@@ -28,7 +28,7 @@ struct progress progress_begin(FILE *out, int64_t steps)
 
 static void erase_bar(struct progress *progress)
 {
-    if (progress->bar_shown) fputs("\r\033[K", progress->out);
+    if (progress->bar_shown) terminal_control(progress->out, "\r\033[K");
     progress->bar_shown = false;
 }
 
@@ -62,9 +62,12 @@ static int width_of(char item[ITEMS][ITEM_TEXT])
 static void print_bar(const struct progress *progress, int length)
 {
     const double filled = (double)length * (double)progress->done / (double)progress->steps;
-    fprintf(progress->out, "%*s%s[", GAP, "", progress->colour ? "\033[36m" : "");
+    fprintf(progress->out, "%*s", GAP, "");
+    if (progress->colour) terminal_control(progress->out, "\033[36m");
+    fputc('[', progress->out);
     for (int i = 0; i < length; i++) fputc(i < (int)filled ? '#' : '-', progress->out);
-    fprintf(progress->out, "]%s", progress->colour ? "\033[0m" : "");
+    fputc(']', progress->out);
+    if (progress->colour) terminal_control(progress->out, "\033[0m");
 }
 
 /* Prints the items that fit the terminal's current width. The last column stays free: with the cursor in it, erasing to
@@ -97,9 +100,9 @@ void progress_step(struct progress *progress, const struct step_record *step)
         progress->last_line = now;
     }
     if (progress->terminal && !last) {
-        fputc('\r', progress->out);
+        terminal_control(progress->out, "\r");
         print_step(progress, step, true);
-        fputs("\033[K", progress->out);
+        terminal_control(progress->out, "\033[K");
         progress->bar_shown = true;
     }
     fflush(progress->out);

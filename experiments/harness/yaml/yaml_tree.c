@@ -35,6 +35,8 @@ enum status source_read(const char *path, struct region *region, struct source *
     return ST_OK;
 }
 
+static const char byte_order_mark[] = "\xEF\xBB\xBF"; /* some editors begin a file with it */
+
 /* ---- marks and errors ---- */
 
 static struct mark mark_of(const struct reader *r, yaml_mark_t start, yaml_mark_t end)
@@ -50,16 +52,17 @@ static void stop(struct reader *r, struct mark mark, const char *message)
     r->stopped = true;
 }
 
-/* Refuses invalid UTF-8, control characters, and line breaks that only some editors count as lines. */
+/* Refuses invalid UTF-8, control and invisible characters, and line breaks that only some editors count as lines. */
 static bool check_text(struct reader *r, const char *text)
 {
     struct mark mark = {r->source, 1, r->column + 1, 1};
+    if (strncmp(text, byte_order_mark, strlen(byte_order_mark)) == 0) text += strlen(byte_order_mark);
     for (size_t left = strlen(text); left;) {
         const int n = utf8_length(text, left);
         const bool space = *text == '\n' || *text == '\t' || (*text == '\r' && text[1] == '\n');
         if (!n) return stop(r, mark, "this byte is not UTF-8"), false;
         if (!space && !utf8_plain_length(text, left))
-            return stop(r, mark, "a control character, or a line break other than \\n"), false;
+            return stop(r, mark, "a control or invisible character, or a line break other than \\n"), false;
         mark.column = *text == '\n' ? 1 : mark.column + 1;
         mark.line += *text == '\n';
         text += n;
@@ -122,7 +125,8 @@ static struct yaml_tree *read_scalar(struct reader *r, struct mark mark)
     bool plain = r->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
     enum yaml_kind kind = plain && (!*value || !strcmp(value, "~") || !strcmp(value, "null")) ? YAML_NULL : YAML_TEXT;
     if (strlen(value) != r->event.data.scalar.length || !utf8_is_plain(value)) {
-        errors_add(r->errors, mark, NULL, "a text with a line break or control character; expected one line");
+        errors_add(r->errors, mark, NULL,
+                   "a text with a line break, a control or an invisible character; expected one line");
         kind = YAML_BROKEN;
     }
     refuse_extras(r, mark, r->event.data.scalar.anchor, r->event.data.scalar.tag);
