@@ -8,30 +8,73 @@
 #include <unistd.h>
 
 #include "analysis/compare.h"
+#include "base/work.h"
+#include "numerics/digest.h"
 #include "result/result.h"
 #include "spec/spec.h"
 #include "spec/spec_settings.h"
 #include "yaml/yaml_tree.h"
 
-/* The figures that work(of) makes in a process of its own, because some damaged files crash the process that reads
- * them. NULL: it made none; *ended: its exit code, 128 + n for signal n, -1: no process could be started. */
-static json_t *apart(json_t *(*work)(const void *of), const void *of, int *ended)
+/* ---- processes that read ---- */
+
+/* What is done for each of many files or pairs of files, and a figure that says that one could not be read. */
+struct reading {
+    json_t *(*read)(const void *of, size_t i);
+    bool (*failed)(const json_t *made);
+    const void *of;
+    size_t count;
+    const char *progress;
+};
+
+/* The process: writes a figure after the other, and ends with one that failed, since a damaged file may have left the
+ * library in any state. */
+static _Noreturn void read_on(const struct reading *r, size_t first, int to)
+{
+    FILE *out = fdopen(to, "w");
+    bool going = out;
+    for (size_t i = first; going && i < r->count; i++) {
+        json_auto_t *made = r->read(r->of, i);
+        going = json_dumpf(made, out, JSON_ENCODE_ANY) == 0 && fflush(out) == 0 && !r->failed(made);
+    }
+    _exit(out ? 0 : ST_FAILED);
+}
+
+/* Appends to made what a process makes of the next ones. Returns how the process ended: its exit code, 128 + n for
+ * signal n, -1: it could not be started. */
+static int read_some(const struct reading *r, json_t *made)
 {
     int ends[2], state = 0;
-    *ended = -1;
-    if (pipe2(ends, O_CLOEXEC) != 0) return NULL;
+    if (pipe2(ends, O_CLOEXEC) != 0) return -1;
     fflush(NULL);
     const pid_t worker = fork();
-    if (worker == 0) _exit(json_dumpfd(work(of), ends[1], JSON_ENCODE_ANY));
+    if (worker == 0) read_on(r, json_array_size(made), ends[1]);
     close(ends[1]);
-    json_t *made = json_loadfd(ends[0], JSON_DECODE_ANY, NULL);
-    close(ends[0]);
+    FILE *in = fdopen(ends[0], "r");
+    json_t *one;
+    while (in && (one = json_loadf(in, JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK, NULL))) {
+        ADD(made, one);
+        work_report(r->progress, (double)json_array_size(made), (double)r->count);
+    }
+    in ? fclose(in) : close(ends[0]);
     pid_t waited = worker;
     while (worker > 0 && (waited = waitpid(worker, &state, 0)) < 0 && errno == EINTR) {
     }
-    if (waited > 0) *ended = WIFSIGNALED(state) ? 128 + WTERMSIG(state) : WEXITSTATUS(state);
+    if (waited < 0 || worker < 0) return -1;
+    return WIFSIGNALED(state) ? 128 + WTERMSIG(state) : WEXITSTATUS(state);
+}
+
+/* An array of what is made of each; of one that ends its process, what lost() makes. */
+static json_t *read_apart(const struct reading *r, json_t *(*lost)(const void *of, size_t i, int ended))
+{
+    json_t *made = json_array();
+    for (size_t i; (i = json_array_size(made)) < r->count;) {
+        const int ended = read_some(r, made);
+        if (ended || i == json_array_size(made)) ADD(made, lost(r->of, json_array_size(made), ended));
+    }
     return made;
 }
+
+/* ---- rows ---- */
 
 /* Appends "key: value" of a resolved spec's key. */
 static const char *append(const char *text, const struct yaml_tree *root, const char *key, struct region *region)
@@ -55,7 +98,8 @@ static void add_spec(json_t *row, json_t *match, struct result *r)
         if (spec_changes(key) >> EXPECT_LOSS & 1 && strcmp(key, "fault") != 0)
             *keys = append(*keys, root, key, r->region);
     }
-    PUT_ALL(match, KEY("trains", trains), KEY("how", how));
+    PUT_ALL(match, KEY("trains", DIGEST_TEXT(digest_bytes(trains, strlen(trains)))),
+            KEY("how", DIGEST_TEXT(digest_bytes(how, strlen(how)))));
     if (batch && batch->kind == YAML_TEXT) PUT(row, "batch", figure_plain(batch->text));
 }
 
@@ -75,10 +119,11 @@ static json_t *unreadable(const char *reason)
                      "verdict", "-", "baseline", "", "overrides", "", "created", "", "reason", figure_plain(reason));
 }
 
-static json_t *read_row(const void *path)
+static json_t *read_row(const void *paths, size_t i)
 {
+    const char *const *path = paths;
     result_auto *r = NULL;
-    if (result_open(path, &r) != ST_OK) return unreadable(status_message());
+    if (result_open(path[i], &r) != ST_OK) return unreadable(status_message());
     json_t *row = unreadable(""), *match = json_object();
     PUT_ALL(row, KEY("side", r->variant), KEY("policy", r->policy), KEY("created", r->created));
     if (r->steps) PUT(row, "steps", r->steps);
@@ -95,31 +140,51 @@ static json_t *read_row(const void *path)
     return row;
 }
 
-json_t *result_row(const char *path)
+static bool is_unreadable(const json_t *row) { return figure_string(row, "reason"); }
+
+static json_t *lost_row(const void *paths, size_t i, int ended)
 {
+    const char *const *path = paths;
     char reason[4200];
-    int ended;
-    json_auto_t *row = apart(read_row, path, &ended);
-    if (row && !ended) return json_incref(row);
-    snprintf(reason, sizeof reason, "%s: cannot read: reading it ended with exit code %d", path, ended);
+    snprintf(reason, sizeof reason, "%s: cannot read: reading it ended with exit code %d", path[i], ended);
     return unreadable(reason);
 }
 
-static json_t *compare_pair(const void *of)
+json_t *result_rows(const char *const *path, size_t count)
 {
-    const char *const *pair = of;
+    return read_apart(&(struct reading){read_row, is_unreadable, path, count, "reading files"}, lost_row);
+}
+
+json_t *result_row(const char *path)
+{
+    json_auto_t *rows = result_rows(&path, 1);
+    return json_incref(json_array_get(rows, 0));
+}
+
+/* ---- verdicts ---- */
+
+static json_t *compare_pair(const void *pairs, size_t i)
+{
+    const struct result_pair *pair = (const struct result_pair *)pairs + i;
     struct comparison comparison;
-    if (compare_files(pair[0], pair[1], &comparison) != ST_OK) return json_string("-");
-    const enum status status = comparison_status(&comparison);
+    const enum status compared = compare_files(pair->baseline, pair->variant, &comparison),
+                      status = compared == ST_OK ? comparison_status(&comparison) : ST_OK;
+    json_decref(comparison.figures);
+    if (compared != ST_OK) return json_string("-");
     return json_string(status == ST_OK ? "equal" : status == ST_DIFFERS ? "DIFFERS" : "unproven");
 }
 
-json_t *result_row_verdict(const char *baseline, const char *variant)
+static bool is_none(const json_t *verdict) { return !strcmp(json_string_value(verdict), "-"); }
+
+static json_t *lost_verdict(const void *pairs, size_t i, int ended)
 {
-    const char *const pair[] = {baseline, variant};
-    int ended;
-    json_t *verdict = apart(compare_pair, pair, &ended);
-    return verdict ? verdict : json_string("-");
+    (void)pairs, (void)i, (void)ended;
+    return json_string("-");
+}
+
+json_t *result_verdicts(const struct result_pair *pair, size_t count)
+{
+    return read_apart(&(struct reading){compare_pair, is_none, pair, count, "comparing files"}, lost_verdict);
 }
 
 /* ---- baselines ---- */
@@ -134,25 +199,31 @@ bool result_row_is_whole(const json_t *row)
     return !figure_string(row, "reason") && json_is_true(json_object_get(json_object_get(row, "match"), "whole"));
 }
 
-/* How well a baseline matches a run; -1: it does not. */
-static int match(const json_t *run, const json_t *baseline)
+json_t *result_baselines(const json_t *rows)
 {
-    const json_t *a = json_object_get(run, "match"), *b = json_object_get(baseline, "match");
-    const bool is = result_row_is_whole(baseline) && !strcmp(figure_string(baseline, "side"), "baseline");
-    if (!is || !same(run, baseline, "experiment") || !same(a, b, "trains")) return -1;
-    return 2 * same(a, b, "invocation") + same(a, b, "how");
+    json_t *all = json_object();
+    EACH (rows, i, row) {
+        const json_t *match = json_object_get(row, "match");
+        if (!result_row_is_whole(row) || strcmp(figure_string(row, "side"), "baseline") != 0) continue;
+        const char *trains = figure_string(match, "trains");
+        json_t *same = json_object_get(all, trains);
+        if (!same) PUT(all, trains, same = json_array());
+        json_array_append(same, row);
+    }
+    return all;
 }
 
-const json_t *result_row_baseline(const json_t *rows, const json_t *run)
+const json_t *result_row_baseline(const json_t *baselines, const json_t *run)
 {
     int best = -1;
-    const json_t *baseline = NULL;
-    EACH (rows, i, row) {
-        const int matches = match(run, row);
+    const json_t *baseline = NULL, *of = json_object_get(run, "match");
+    EACH (json_object_get(baselines, figure_string(of, "trains")), i, row) {
+        const json_t *its = json_object_get(row, "match");
+        const int matches = 2 * same(of, its, "invocation") + same(of, its, "how");
         const bool newer = baseline && strcmp(figure_string(row, "created"), figure_string(baseline, "created")) >= 0;
-        if (matches < best || (matches == best && !newer)) continue;
+        if (!same(run, row, "experiment") || matches < best || (matches == best && !newer)) continue;
         best = matches;
         baseline = row;
     }
-    return best < 0 ? NULL : baseline;
+    return baseline;
 }

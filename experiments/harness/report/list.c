@@ -10,6 +10,7 @@
 #include "console/arguments.h"
 #include "console/terminal.h"
 #include "console/utf8.h"
+#include "console/work_line.h"
 #include "report/figures_text.h"
 #include "spec/spec.h"
 
@@ -24,19 +25,41 @@ static int is_result(const struct dirent *entry) { return is_result_name(entry->
 
 static int is_folder(const struct dirent *entry) { return entry->d_name[0] != '.' && !is_result_name(entry->d_name); }
 
-/* Of the folder below root, "": of root itself. */
-static void add_folder(json_t *rows, const char *root, const char *folder, struct region *region)
+/* A file, and the folder below root that it is in, "": root itself. */
+struct found {
+    const char *folder, *name;
+};
+
+static int add_folder(struct found **found, int count, const char *root, const char *folder, struct region *region)
 {
     const char **name = arguments_entries(region_text(region, "%s/%s", root, folder), is_result, region);
     for (; name && *name; name++) {
-        const char *path = region_text(region, "%s/%s%s%s", root, folder, *folder ? "/" : "", *name);
-        json_auto_t *row = result_row(path);
-        json_t *run = FIGURES(KEY("experiment", folder),
-                              KEY("run", region_text(region, "%.*s", (int)(strstr(*name, ".h5") - *name), *name)),
-                              KEY("file", path));
-        json_object_update(run, row);
-        ADD(rows, run);
+        region_grow(region, found, count, sizeof **found);
+        (*found)[count++] = (struct found){folder, *name};
     }
+    return count;
+}
+
+/* Of all files below root. */
+static json_t *rows_below(const char *root, struct region *region)
+{
+    struct found *found = NULL;
+    const char **folder = arguments_entries(root, is_folder, region), **path;
+    int count = add_folder(&found, 0, root, "", region);
+    for (; folder && *folder; folder++) count = add_folder(&found, count, root, *folder, region);
+    NEW(region, path, (size_t)count);
+    for (int i = 0; i < count; i++)
+        path[i] = region_text(region, "%s/%s%s%s", root, found[i].folder, *found[i].folder ? "/" : "", found[i].name);
+    json_auto_t *rows = result_rows(path, (size_t)count);
+    json_t *runs = json_array(), *run;
+    EACH (rows, k, row) {
+        const char *name = found[k].name;
+        ADD(runs, run = FIGURES(KEY("experiment", found[k].folder),
+                                KEY("run", region_text(region, "%.*s", (int)(strstr(name, ".h5") - name), name)),
+                                KEY("file", path[k])));
+        json_object_update(run, row);
+    }
+    return runs;
 }
 
 static int by_creation(const void *left, const void *right)
@@ -55,23 +78,39 @@ static bool completed(const json_t *run, const char *side)
     return result_row_is_whole(run) && !strcmp(figure_string(run, "side"), side);
 }
 
+/* Puts "verdict" and "baseline" of each variant that has one. */
+static void add_verdicts(const json_t *runs, struct region *region)
+{
+    json_auto_t *baselines = result_baselines(runs);
+    struct result_pair *pair;
+    json_t **of;
+    size_t pairs = 0;
+    NEW(region, pair, json_array_size(runs));
+    NEW(region, of, json_array_size(runs));
+    EACH (runs, i, run) {
+        const json_t *baseline = completed(run, "variant") ? result_row_baseline(baselines, run) : NULL;
+        if (!baseline) continue;
+        pair[pairs] = (struct result_pair){figure_string(baseline, "file"), figure_string(run, "file")};
+        of[pairs++] = run;
+    }
+    json_auto_t *verdicts = result_verdicts(pair, pairs);
+    for (size_t k = 0; k < pairs; k++) {
+        PUT(of[k], "baseline", pair[k].baseline);
+        json_object_set(of[k], "verdict", json_array_get(verdicts, k));
+    }
+}
+
 json_t *list_runs(const char *folder)
 {
     region_auto *region = region_create();
-    const char **below = arguments_entries(folder, is_folder, region);
-    json_auto_t *found = json_array();
     json_t *rows = json_array(), **sorted;
-    add_folder(found, folder, "", region);
-    for (; below && *below; below++) add_folder(found, folder, *below, region);
+    work_line_begin();
+    json_auto_t *found = rows_below(folder, region);
+    add_verdicts(found, region);
+    work_line_end();
     NEW(region, sorted, json_array_size(found));
     EACH (found, i, one) sorted[i] = one;
     qsort(sorted, json_array_size(found), sizeof *sorted, by_creation);
-    EACH (found, k, run) {
-        const json_t *baseline = completed(run, "variant") ? result_row_baseline(found, run) : NULL;
-        const char *file = figure_string(baseline, "file");
-        if (baseline)
-            PUT_ALL(run, KEY("baseline", file), KEY("verdict", result_row_verdict(file, figure_string(run, "file"))));
-    }
     for (size_t i = 0; i < json_array_size(found); i++) json_array_append(rows, sorted[i]);
     return rows;
 }

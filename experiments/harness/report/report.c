@@ -8,11 +8,14 @@
 
 #include "analysis/compare.h"
 #include "analysis/result_row.h"
+#include "base/work.h"
+#include "console/work_line.h"
 #include "report/report_tree.h"
 #include "report/show.h"
 #include "yaml/yaml_write.h"
 
 enum {
+    RUNS_MOST = 1000,
     PLAN_BYTES = 3 << 20, /* of the plans' text, so that a page stays below 5 MB; that of a pair is always there */
     LOSSES = 20000,       /* of all pairs; of one at least the least and at most the most of these */
     LOSSES_LEAST = 50,
@@ -23,8 +26,7 @@ enum {
 struct report {
     const struct arguments *arguments;
     struct region *region;
-    struct result **result;
-    json_t *rows; /* result_row() of each */
+    json_t *rows, *settings, *published; /* of each file: result_row(), report_settings(), the points that it quotes */
     json_t *tree, *runs, *plans, *pairs, *notes;
     size_t plan_bytes;
     int most_nodes;
@@ -59,12 +61,10 @@ static json_t *op_times(struct result *r)
 static enum status add_run(struct report *r, int number)
 {
     const char *path = r->arguments->operand[number];
-    json_t *run, *plan, *groups, *row = result_row(path);
-    ADD(r->rows, row);
-    TRY(result_open(path,
-                    &r->result[number])); /* of an unreadable file the error of any command, or the program ends */
+    json_t *run, *plan, *groups, *row = json_array_get(r->rows, (size_t)number);
+    result_auto *result = NULL;
+    TRY(result_open(path, &result)); /* of an unreadable file the error of any command, or the program ends */
     if (figure_string(row, "reason")) return fail(ST_FAILED, "%s", figure_string(row, "reason"));
-    struct result *result = r->result[number];
     TRY(report_plan(result, &plan));
     const int nodes = (int)json_array_size(json_object_get(plan, "nodes")), index = add_plan(r, plan);
     if (nodes > r->most_nodes) r->most_nodes = nodes;
@@ -75,8 +75,10 @@ static enum status add_run(struct report *r, int number)
     json_object_del(groups, "schedule"); /* the plan has them */
     json_object_del(groups, "peak_tensors");
     PUT_ALL(run, KEY("path", figure_plain(path)), KEY("side", result->variant),
-            KEY("plan", index < 0 ? json_null() : json_integer(index)), KEY("op_least_ns", op_times(result)),
-            KEY("expect", report_list(result, "expect")));
+            KEY("plan", index < 0 ? json_null() : json_integer(index)), KEY("expect", report_list(result, "expect")));
+    if (r->arguments->given[OPTION_TRACE]) PUT(run, "op_least_ns", op_times(result));
+    ADD(r->settings, report_settings(result));
+    ADD(r->published, report_list(result, "published"));
     PUT_ALL(row, KEY("experiment", json_incref(json_object_get(json_object_get(run, "/"), "experiment"))),
             KEY("number", number));
     return h5_status(&result->h5);
@@ -104,13 +106,13 @@ static size_t common_steps(const struct result *a, const struct result *b, size_
     return count;
 }
 
-static json_t *loss_figures(struct report *r, const struct result *a, const struct result *b, size_t most)
+static json_t *loss_figures(struct result *a, const struct result *b, size_t most)
 {
     static const char *const keys[] = {"step", "a", "b", "difference"};
     json_t *all = json_object(), *column[4];
     size_t *in_a, *in_b;
-    NEW(r->region, in_a, a->steps);
-    NEW(r->region, in_b, a->steps);
+    NEW(a->region, in_a, a->steps);
+    NEW(a->region, in_b, a->steps);
     const size_t count = common_steps(a, b, in_a, in_b), parts = count < most ? count : most;
     for (int k = 0; k < 4; k++) PUT(all, keys[k], column[k] = json_array());
     PUT(all, "steps", count);
@@ -132,6 +134,11 @@ static json_t *loss_figures(struct report *r, const struct result *a, const stru
 
 /* ---- pairs ---- */
 
+static bool is_variant(const struct report *r, int file)
+{
+    return !strcmp(figure_string(json_array_get(r->runs, (size_t)file), "side"), "variant");
+}
+
 /* What cannot be compared, such as plans, stands side by side. */
 static void add_pair(struct report *r, int a, int b)
 {
@@ -150,23 +157,33 @@ static void add_pair(struct report *r, int a, int b)
 static void find_pairs(struct report *r)
 {
     const int files = r->arguments->operands;
+    json_auto_t *baselines = result_baselines(r->rows);
     for (int i = 0; i < files; i++) {
-        if (strcmp(r->result[i]->variant, "variant") != 0) continue;
-        const json_t *baseline = result_row_baseline(r->rows, json_array_get(r->rows, (size_t)i));
+        if (!is_variant(r, i)) continue;
+        const json_t *baseline = result_row_baseline(baselines, json_array_get(r->rows, (size_t)i));
         if (baseline) add_pair(r, (int)figure_number(baseline, "number"), i);
+        work_report("comparing runs", i + 1, files);
     }
     if (files == 2 && !json_array_size(r->pairs)) add_pair(r, 0, 1);
 }
 
-static void add_losses(struct report *r)
+/* Of a file, or of a pair's two. */
+static enum status add_loss(struct report *r, json_t *of, int file, int beside, size_t most)
+{
+    result_auto *a = NULL, *b = NULL;
+    TRY(result_open(r->arguments->operand[file], &a));
+    if (beside >= 0) TRY(result_open(r->arguments->operand[beside], &b));
+    PUT(of, "losses", loss_figures(a, b, most));
+    return ST_OK;
+}
+
+static enum status add_losses(struct report *r)
 {
     const size_t pairs = json_array_size(r->pairs), share = LOSSES / (pairs ? pairs : (size_t)r->arguments->operands);
     const size_t most = share > LOSSES_MOST ? LOSSES_MOST : share < LOSSES_LEAST ? LOSSES_LEAST : share;
-    EACH (r->pairs, i, pair) {
-        const int a = (int)figure_number(pair, "a"), b = (int)figure_number(pair, "b");
-        PUT(pair, "losses", loss_figures(r, r->result[a], r->result[b], most));
-    }
-    EACH (pairs ? NULL : r->runs, k, run) PUT(run, "losses", loss_figures(r, r->result[k], NULL, most));
+    EACH (r->pairs, i, pair) TRY(add_loss(r, pair, (int)figure_number(pair, "a"), (int)figure_number(pair, "b"), most));
+    EACH (pairs ? NULL : r->runs, k, run) TRY(add_loss(r, run, (int)k, -1, most));
+    return ST_OK;
 }
 
 /* ---- the whole ---- */
@@ -175,24 +192,22 @@ static void add_losses(struct report *r)
 static void add_sweep(struct report *r)
 {
     const int files = r->arguments->operands;
-    struct result **swept;
-    int count = 0;
+    json_auto_t *settings = json_array();
     json_t *runs = json_array();
-    NEW(r->region, swept, (size_t)files);
-    for (int only = 1; only >= 0 && !count; only--)
+    for (int only = 1; only >= 0 && !json_array_size(runs); only--)
         for (int i = 0; i < files && (only || files > 2); i++) {
-            if (only && strcmp(r->result[i]->variant, "variant") != 0) continue;
-            swept[count++] = r->result[i];
+            if (only && !is_variant(r, i)) continue;
+            json_array_append(settings, json_array_get(r->settings, (size_t)i));
             ADD(runs, i);
         }
-    PUT(r->tree, "sweep", FIGURES(KEY("runs", runs), KEY("axes", report_axes(swept, count))));
+    PUT(r->tree, "sweep", FIGURES(KEY("runs", runs), KEY("axes", report_axes(settings, r->region))));
 }
 
 /* The points that the run's spec quotes, at their shares of the live peak of its baseline; without one, none. */
 static json_t *published_points(const struct report *r, int run)
 {
     json_t *points = json_array();
-    json_auto_t *quoted = report_list(r->result[run], "published");
+    const json_t *quoted = json_array_get(r->published, (size_t)run);
     EACH (r->pairs, i, pair) {
         if (run != (int)figure_number(pair, "b")) continue;
         const json_t *baseline = json_array_get(r->runs, (size_t)figure_number(pair, "a"));
@@ -213,9 +228,9 @@ static void add_choices(struct report *r)
 {
     int first = 0;
     json_t *choices = NULL;
-    while (first < r->arguments->operands - 1 && strcmp(r->result[first]->variant, "variant") != 0) first++;
+    while (first < r->arguments->operands - 1 && !is_variant(r, first)) first++;
     if (r->arguments->given[OPTION_PARETO] || r->most_nodes <= SOON_PLANNED_NODES)
-        choices = report_choices(r->result[first], r->notes);
+        choices = report_choices(r->arguments->operand[first], r->notes);
     else
         figures_note(r->notes,
                      "without the plans of other policies, because the network has more than %d nodes; --pareto "
@@ -227,12 +242,17 @@ static void add_choices(struct report *r)
 
 static enum status gather(struct report *r)
 {
-    for (int i = 0; i < r->arguments->operands; i++) TRY(add_run(r, i));
+    const int files = r->arguments->operands;
+    json_array_extend(r->rows, result_rows(r->arguments->operand, (size_t)files));
+    for (int i = 0; i < files; i++) {
+        TRY(add_run(r, i));
+        work_report("reading plans", i + 1, files);
+    }
     json_t *phases = json_array();
     for (const char *const *phase = report_phases; *phase; phase++) ADD(phases, *phase);
     PUT(r->tree, "phases", phases);
     find_pairs(r);
-    add_losses(r);
+    TRY(add_losses(r));
     add_sweep(r);
     add_choices(r);
     return ST_OK;
@@ -271,21 +291,25 @@ static enum status write_outputs(const struct report *r, const struct output out
 enum status report_make(struct arguments *arguments)
 {
     region_auto *region = region_create();
-    json_auto_t *rows = json_array(), *tree = json_object();
-    struct report r = {.arguments = arguments, .region = region, .rows = rows, .tree = tree};
+    json_auto_t *rows = json_array(), *settings = json_array(), *published = json_array(), *tree = json_object();
+    struct report r = {arguments, region, rows, settings, published, .tree = tree};
+    if (arguments->operands > RUNS_MOST)
+        return fail(ST_SPEC,
+                    "report: %d files; expected at most %d, as a page of more cannot be read: rematch list FOLDER "
+                    "[--json] has a row for each of any number",
+                    arguments->operands, RUNS_MOST);
     const char *page = arguments->value[OPTION_OUT], *trace = arguments->value[OPTION_TRACE];
     if (!page && !trace && !arguments->given[OPTION_FIGURES]) page = "report.html";
     const struct output output[] = {{"page", page, report_page_begins, report_print_page},
                                     {"trace", trace, report_trace_begins, report_print_trace}};
     signal(SIGXFSZ, SIG_IGN); /* a file-size limit, or the end of gnuplot, becomes an error of writing */
     signal(SIGPIPE, SIG_IGN);
-    NEW(r.region, r.result, (size_t)arguments->operands);
     PUT_ALL(r.tree, KEY("schema", "rematch-report 1"), KEY("runs", r.runs = json_array()),
             KEY("plans", r.plans = json_array()), KEY("pairs", r.pairs = json_array()),
             KEY("notes", r.notes = json_array()));
     enum status status = check_outputs(&r, output);
+    work_line_begin();
     if (status == ST_OK) status = gather(&r);
-    if (status == ST_OK) status = write_outputs(&r, output);
-    for (int i = 0; i < arguments->operands; i++) result_close(r.result[i]);
-    return status;
+    work_line_end();
+    return status == ST_OK ? write_outputs(&r, output) : status;
 }

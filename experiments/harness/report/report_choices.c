@@ -10,6 +10,7 @@
 #include "analysis/resolved_spec.h"
 #include "base/text.h"
 #include "console/terminal.h"
+#include "numerics/digest.h"
 #include "result/record_plan.h"
 #include "run/job_plans.h"
 #include "yaml/yaml_tree.h"
@@ -64,28 +65,42 @@ static enum status find_choices(struct result *r, struct job *job, json_t *choic
     return ST_OK;
 }
 
-json_t *report_choices(struct result *r, json_t *notes)
+static enum status choose(const char *path, json_t *choices)
 {
-    struct resolved_spec resolved;
+    struct resolved_spec resolved = {.descriptor = -1};
     spec_auto *spec = NULL;
     job_auto *job = NULL;
-    json_t *choices = json_object();
+    result_auto *r = NULL;
     char absolute[PATH_MAX];
-    const char *path = realpath(r->h5.path, absolute) ? absolute : r->h5.path;
-    enum status status = resolved_spec_load(r, path, &resolved, &spec);
+    TRY(result_open(path, &r));
+    enum status status = resolved_spec_load(r, realpath(path, absolute) ? absolute : path, &resolved, &spec);
     if (status == ST_OK) status = resolved_spec_prepare(spec, &job);
     if (status == ST_OK) status = job_make_plans(job);
     if (status == ST_OK) status = find_choices(r, job, choices);
-    if (status != ST_OK) {
-        figures_note(notes, "without the plans of other policies: %s", status_message());
-        json_decref(choices);
-        choices = NULL;
-    }
     if (resolved.descriptor >= 0) close(resolved.descriptor);
-    return choices;
+    return status;
+}
+
+json_t *report_choices(const char *path, json_t *notes)
+{
+    json_t *choices = json_object();
+    if (choose(path, choices) == ST_OK) return choices;
+    figures_note(notes, "without the plans of other policies: %s", status_message());
+    json_decref(choices);
+    return NULL;
 }
 
 /* ---- axes ---- */
+
+/* A schedule can have thousands of characters: then the first and a digest, so that different ones stay different. */
+static const char *short_text(const char *text, struct region *region)
+{
+    enum { MOST = 200 };
+    const size_t length = strlen(text);
+    if (length <= MOST) return text;
+    return region_text(region, "%.*s... (%.8s)", text_shown(text, MOST / 2), text,
+                       DIGEST_TEXT(digest_bytes(text, length)));
+}
 
 /* Adds the texts of a map by their paths, such as policy.segments; lists, which are layers and expectations, are left
  * out. */
@@ -94,7 +109,7 @@ static void flatten(const struct yaml_tree *map, const char *path, json_t *flat,
     for (int i = 0; map && map->kind == YAML_MAP && i < map->count; i++) {
         const struct yaml_tree *value = map->item[i];
         const char *key = region_text(region, "%s%s%s", path, *path ? "." : "", map->key[i]->text);
-        if (value->kind == YAML_TEXT) PUT(flat, key, value->text);
+        if (value->kind == YAML_TEXT) PUT(flat, key, short_text(value->text, region));
         flatten(value, key, flat, region);
     }
 }
@@ -120,11 +135,12 @@ static void add_parameters(struct result *r, json_t *flat)
     for (size_t i = 0; line && i < count; i++) {
         const char *colon = strstr(line[i], ": "), *arrow = strstr(line[i], " -> ");
         if (strncmp(line[i], "model.", 6) == 0 && colon && arrow)
-            PUT(flat, region_text(r->region, "%.*s", (int)(colon - line[i]), line[i]), arrow + 4);
+            PUT(flat, region_text(r->region, "%.*s", (int)(colon - line[i]), line[i]),
+                short_text(arrow + 4, r->region));
     }
 }
 
-static json_t *settings_of(struct result *r)
+json_t *report_settings(struct result *r)
 {
     static const char *const ignored[] = {"name", "title", "results", NULL};
     json_t *flat = json_object();
@@ -138,12 +154,13 @@ static json_t *settings_of(struct result *r)
 /* Whether runs with equal values in a have equal ones in b. */
 static bool determines(const json_t *a, const json_t *b)
 {
-    const size_t runs = json_array_size(a);
-    for (size_t i = 0; i < runs; i++)
-        for (size_t j = 0; j < i; j++)
-            if (json_equal(json_array_get(a, i), json_array_get(a, j)) &&
-                !json_equal(json_array_get(b, i), json_array_get(b, j)))
-                return false;
+    json_auto_t *of = json_object();
+    EACH (a, i, value) {
+        const char *key = json_is_string(value) ? json_string_value(value) : "";
+        const json_t *known = json_object_get(of, key);
+        if (known && !json_equal(known, json_array_get(b, i))) return false;
+        json_object_set(of, key, json_array_get(b, i));
+    }
     return true;
 }
 
@@ -156,8 +173,7 @@ static void add_axis(json_t *axes, const char *key, const json_t *settings)
         ADD(values, value ? json_incref(value) : json_null());
         same = same && json_equal(json_array_get(values, i), json_array_get(values, 0));
     }
-    EACH (axes, k, known)
-        same |= !strcmp(figure_string(known, "key"), key) || determines(json_object_get(known, "values"), values);
+    EACH (same ? NULL : axes, k, known) same = same || determines(json_object_get(known, "values"), values);
     if (!same) ADD(axes, json_pack("{s:s, s:O}", "key", key, "values", values));
 }
 
@@ -197,16 +213,15 @@ static void add_curves(json_t *axes, json_t *axis, struct region *region)
     if (numeric) json_object_set(axis, "numbers", numbers);
 }
 
-json_t *report_axes(struct result *const *result, int results)
+json_t *report_axes(const json_t *settings, struct region *region)
 {
     json_t *axes = json_array(), *value;
-    json_auto_t *settings = json_array();
+    json_auto_t *keys = json_object();
     const char *key;
-    for (int k = 0; k < results; k++) ADD(settings, settings_of(result[k]));
-    EACH (settings, i, one)
-        json_object_foreach (one, key, value) {
-            add_axis(axes, key, settings);
-        }
-    EACH (axes, k, axis) add_curves(axes, axis, result[0]->region);
+    EACH (settings, i, one) json_object_update_missing(keys, one);
+    json_object_foreach (keys, key, value) {
+        add_axis(axes, key, settings);
+    }
+    EACH (axes, k, axis) add_curves(axes, axis, region);
     return axes;
 }

@@ -13,10 +13,14 @@ extern const char *const report_phases[];
 
 /* The plans of every policy for a file's network, and the lower bound over the live bytes. NULL: the network cannot be
  * prepared here, and notes says why. */
-json_t *report_choices(struct result *result, json_t *notes);
+json_t *report_choices(const char *path, json_t *notes);
 
-/* The keys in which runs differ, each with its value in every run: of those that determine each other, the first. */
-json_t *report_axes(struct result *const *result, int results);
+/* The settings of a file's spec by their paths, such as "policy.segments"; a long text is cut, and its digest added. */
+json_t *report_settings(struct result *result);
+
+/* The keys in which runs differ, each with its value in every run: of those that determine each other, the first.
+ * settings: report_settings() of each. */
+json_t *report_axes(const json_t *settings, struct region *region);
 
 /* The maps of a list of the file's spec, `expect` or `published`, as texts. */
 json_t *report_list(struct result *result, const char *key);
