@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/names.h"
+
 enum { NODES_MAX = 1 << 20 };
 
 enum status graph_create(const struct shape *input, int64_t batch, struct graph **graph)
@@ -22,6 +24,9 @@ enum status graph_create(const struct shape *input, int64_t batch, struct graph 
     g->slices = 1;
     g->values = 1;
     g->value[0].shape = *input;
+    g->node_names = names_create(region);
+    g->group_names = names_create(region);
+    g->open_group = -1;
     *graph = g;
     return ST_OK;
 }
@@ -42,6 +47,7 @@ static enum status name_node(struct graph *graph, struct node *node, const char 
     }
     if (graph_find_node(graph, node->name) >= 0)
         return fail(ST_SPEC, "two layers are called '%s'; give one another name", node->name);
+    names_add(graph->node_names, node->name, node->index);
     return ST_OK;
 }
 
@@ -74,14 +80,6 @@ static enum status add_parameters(struct graph *graph, struct node *node, const 
     return append(graph, node, state, node->states, &graph->state, &graph->states);
 }
 
-/* The innermost group that is still open, -1: none. */
-static int open_group(const struct graph *graph)
-{
-    int g = graph->groups - 1;
-    while (g >= 0 && graph->group[g].to >= 0) g--;
-    return g;
-}
-
 static void set_node(struct graph *graph, struct node *node, const void *settings)
 {
     const struct setting *activation = setting_find(node->layer->keys, "activation");
@@ -97,7 +95,7 @@ enum status graph_add(struct graph *graph, const struct layer *layer, const void
     region_grow(graph->region, &graph->node, graph->nodes, sizeof *graph->node);
     region_grow(graph->region, &graph->value, graph->values, sizeof *graph->value);
     struct node *node = &graph->node[graph->nodes];
-    *node = (struct node){.layer = layer, .index = graph->nodes, .output = graph->values, .group = open_group(graph)};
+    *node = (struct node){.layer = layer, .index = graph->nodes, .output = graph->values, .group = graph->open_group};
     set_node(graph, node, settings);
     TRY(name_node(graph, node, name));
 
@@ -138,15 +136,19 @@ enum status graph_group_begin(struct graph *graph, const char *name)
     if (graph_find_group(graph, name) >= 0)
         return fail(ST_SPEC, "two groups are called '%s'; expected a name of its own", name);
     region_grow(graph->region, &graph->group, graph->groups, sizeof *graph->group);
-    const int parent = open_group(graph);
-    graph->group[graph->groups++] = (struct group){region_text(graph->region, "%s", name), graph->nodes, -1, parent};
+    struct group *group = &graph->group[graph->groups];
+    *group = (struct group){region_text(graph->region, "%s", name), graph->nodes, -1, graph->open_group};
+    names_add(graph->group_names, group->name, graph->groups);
+    graph->open_group = graph->groups++;
     return ST_OK;
 }
 
 void graph_group_end(struct graph *graph)
 {
-    const int group = open_group(graph);
-    if (group >= 0) graph->group[group].to = graph->nodes;
+    if (graph->open_group < 0) return;
+    struct group *group = &graph->group[graph->open_group];
+    group->to = graph->nodes;
+    graph->open_group = group->parent;
 }
 
 enum status graph_finish(struct graph *graph)
@@ -222,19 +224,9 @@ size_t graph_parameter_bytes(const struct graph *graph)
     return bytes;
 }
 
-int graph_find_node(const struct graph *graph, const char *name)
-{
-    for (int i = 0; i < graph->nodes; i++)
-        if (!strcmp(graph->node[i].name, name)) return i;
-    return -1;
-}
+int graph_find_node(const struct graph *graph, const char *name) { return names_find(graph->node_names, name); }
 
-int graph_find_group(const struct graph *graph, const char *name)
-{
-    for (int g = 0; g < graph->groups; g++)
-        if (!strcmp(graph->group[g].name, name)) return g;
-    return -1;
-}
+int graph_find_group(const struct graph *graph, const char *name) { return names_find(graph->group_names, name); }
 
 int64_t node_integer(const struct node *node, const char *key)
 {

@@ -74,6 +74,8 @@ struct graph {
     struct parameter *parameter;
     struct parameter *state; /* running state: tensors without gradients */
     struct group *group;
+    struct names *node_names, *group_names; /* numbers of nodes and groups by their names */
+    int open_group;                         /* the innermost one that has not ended; -1: none */
     bool fused_update;    /* gradients of parameters live in the arena until their update; set by the caller */
     uint64_t update_part; /* bytes: larger gradients that can be computed by rows are, in parts; 0: none is */
 };

@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 size_t plan_static(const struct plan *plan)
@@ -41,17 +42,23 @@ char *plan_buffer_text(const struct plan *plan, int buffer, char *text)
     return buffer_text(b, plan->network->graph->node[b->node].name, text);
 }
 
+/* By bytes, the largest first; of equal ones the earlier. */
+static int by_bytes(const void *left, const void *right, void *buffers)
+{
+    const struct buffer *all = buffers;
+    const int a = *(const int *)left, b = *(const int *)right;
+    if (all[a].bytes != all[b].bytes) return all[a].bytes > all[b].bytes ? -1 : 1;
+    return a - b;
+}
+
 int plan_peak_buffers(const struct plan *plan, struct region *region, int **buffer)
 {
-    const struct buffer *all = plan->lowered.buffer;
+    struct buffer *all = plan->lowered.buffer;
     int count = 0;
     NEW(region, *buffer, (size_t)plan->lowered.buffers);
-    for (int i = 0; i < plan->lowered.buffers; i++) {
-        if (!buffer_alive(&all[i], plan->peak_op)) continue;
-        int at = count++;
-        for (; at > 0 && all[(*buffer)[at - 1]].bytes < all[i].bytes; at--) (*buffer)[at] = (*buffer)[at - 1];
-        (*buffer)[at] = i;
-    }
+    for (int i = 0; i < plan->lowered.buffers; i++)
+        if (buffer_alive(&all[i], plan->peak_op)) (*buffer)[count++] = i;
+    qsort_r(*buffer, (size_t)count, sizeof **buffer, by_bytes, all);
     return count;
 }
 

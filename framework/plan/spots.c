@@ -14,6 +14,7 @@ static struct chunk *take(struct spots *spots)
         NEW(spots->region, chunk, 1);
     chunk->next = NULL;
     chunk->count = 0;
+    chunk->summed = false;
     return chunk;
 }
 
@@ -36,6 +37,7 @@ void spots_clear(struct spots *spots)
         }
         list->first->next = NULL;
         list->first->count = list->marks = 0;
+        list->first->summed = false;
     }
 }
 
@@ -60,6 +62,7 @@ static void divide(struct spots *spots, struct spot_list *list, struct chunk *ch
     high->next = chunk->next;
     chunk->next = high;
     high->count = chunk->count = CHUNK_SPOTS / 2;
+    chunk->summed = false;
     memcpy(high->spot, chunk->spot + CHUNK_SPOTS / 2, sizeof chunk->spot / 2);
     region_grow(spots->region, &list->mark, list->marks, sizeof *list->mark);
     memmove(list->mark + mark + 1, list->mark + mark, (size_t)(list->marks++ - mark) * sizeof *list->mark);
@@ -78,6 +81,7 @@ static void insert(struct spots *spots, struct spot_list *list, const struct spo
     while (at > 0 && chunk->spot[at - 1].offset > spot->offset) at--;
     memmove(chunk->spot + at + 1, chunk->spot + at, (size_t)(chunk->count++ - at) * sizeof *spot);
     chunk->spot[at] = *spot;
+    chunk->summed = false;
 }
 
 static int part_of(const struct spots *spots, int op) { return (int)((int64_t)op * spots->parts / spots->ops); }
@@ -89,9 +93,25 @@ void spots_add(struct spots *spots, struct spot spot)
         for (int i = from; i <= to; i++) insert(spots, &spots->list[i], &spot);
 }
 
-const struct chunk *spots_near(const struct spots *spots, int birth, int death)
+struct chunk *spots_near(const struct spots *spots, int birth, int death)
 {
     int from = spots->parts + part_of(spots, birth), to = spots->parts + part_of(spots, death);
     for (; from != to; from /= 2) to /= 2;
     return spots->list[from].first;
+}
+
+const struct chunk_sum *chunk_sum(struct chunk *chunk)
+{
+    const struct spot *first = &chunk->spot[0];
+    struct chunk_sum *sum = &chunk->sum;
+    if (chunk->summed) return sum;
+    *sum = (struct chunk_sum){first->birth, first->death, 0, first->end};
+    for (const struct spot *spot = first + 1; spot < first + chunk->count; spot++) {
+        if (spot->birth > sum->from) sum->from = spot->birth;
+        if (spot->death < sum->to) sum->to = spot->death;
+        if (spot->offset > sum->end && spot->offset - sum->end > sum->gap) sum->gap = spot->offset - sum->end;
+        if (spot->end > sum->end) sum->end = spot->end;
+    }
+    chunk->summed = true;
+    return sum;
 }

@@ -2,6 +2,8 @@
  * spots that are alive in it, so that what a buffer overlaps is found among few others, however many there are. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/region.h"
 
 struct spot {
@@ -11,10 +13,18 @@ struct spot {
 
 enum { CHUNK_SPOTS = 512 };
 
+/* Of a chunk's spots: the ops at which all of them are alive, the largest gap between them, and their largest end. */
+struct chunk_sum {
+    int from, to;
+    size_t gap, end;
+};
+
 /* Part of a list; only the first one may be empty. */
 struct chunk {
     struct chunk *next;
     int count;
+    bool summed; /* false: sum is of fewer spots */
+    struct chunk_sum sum;
     struct spot spot[CHUNK_SPOTS];
 };
 
@@ -43,4 +53,7 @@ void spots_clear(struct spots *spots);
 void spots_add(struct spots *spots, struct spot spot);
 
 /* A list with all spots that are alive at some op from birth to death, and others. */
-const struct chunk *spots_near(const struct spots *spots, int birth, int death);
+struct chunk *spots_near(const struct spots *spots, int birth, int death);
+
+/* Of a chunk with at least one spot. */
+const struct chunk_sum *chunk_sum(struct chunk *chunk);

@@ -1,5 +1,7 @@
 #include "spec/graph_build.h"
 
+#include "base/names.h"
+
 int graph_build_append(struct graph_build *build, const struct abstract_node *node, const struct yaml_tree *at)
 {
     if (build->nodes == GRAPH_NODES_MAX && !build->full)
@@ -10,7 +12,14 @@ int graph_build_append(struct graph_build *build, const struct abstract_node *no
     region_grow(build->yaml.region, &build->at, build->nodes, sizeof *build->at);
     build->node[build->nodes] = *node;
     build->at[build->nodes] = at;
+    graph_build_name(build, build->nodes, node->stage.name);
     return ++build->nodes;
+}
+
+void graph_build_name(struct graph_build *build, int i, const char *name)
+{
+    build->node[i].stage.name = name;
+    if (name) names_add(build->names, name, i);
 }
 
 /* The node that takes value x and one more input of a node that has too many. */

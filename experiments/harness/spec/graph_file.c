@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/names.h"
 #include "base/text.h"
 #include "spec/graph_build.h"
 #include "spec/spec_read.h"
@@ -91,7 +92,7 @@ static void repeat(struct graph_build *b, const struct yaml_tree *item, const ch
             graph_build_append(b, &node, b->at[from + i]);
         }
     for (int i = from; i < from + each; i++)
-        if (b->node[i].stage.name) b->node[i].stage.name = region_text(b->yaml.region, "%s[0]", b->node[i].stage.name);
+        if (b->node[i].stage.name) graph_build_name(b, i, region_text(b->yaml.region, "%s[0]", b->node[i].stage.name));
 }
 
 /* Whether an item of list, or of a group in it, has that name and comes after at. */
@@ -113,8 +114,10 @@ static bool named_after(const struct yaml_tree *list, const struct yaml_tree *at
 static int find_value(struct graph_build *b, const struct yaml_tree *at, const char *path, const char *name)
 {
     if (!strcmp(name, "batch")) return 0;
-    for (int i = b->nodes - 1; i >= 0; i--)
-        if (b->node[i].stage.name && !strcmp(b->node[i].stage.name, name)) return i + 1;
+    for (int entry = -1; (entry = names_next(b->names, name, entry)) >= 0;) {
+        const int i = names_number(b->names, entry);
+        if (!strcmp(b->node[i].stage.name, name)) return i + 1; /* else it was renamed */
+    }
     if (named_after(b->list, at, name))
         yaml_read_error(&b->yaml, at, path, "inputs",
                         "'%.*s' is not written yet; expected batch or an earlier node, since a graph has no cycle",
@@ -223,6 +226,7 @@ static enum status load(struct spec *spec, struct network **network)
     NEW(spec->region, b, 1);
     spec->graph = b;
     NEW(spec->region, keys, (size_t)spec->overrides);
+    b->names = names_create(spec->region);
     b->yaml =
         (struct yaml_reader){spec->region, errors_create(spec->region), yaml_read_folder(spec->path, spec->region)};
     struct errors *errors = b->yaml.errors;

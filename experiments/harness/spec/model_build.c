@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/names.h"
 #include "base/text.h"
 
 enum { LAYERS_MAX = 64, NAMES_SHOWN = 8, NAME_SHOWN = 80, OPEN = -1 };
@@ -33,6 +34,7 @@ struct building {
     const struct layer_list *model;
     struct named *named; /* in the order of their starts */
     int names;
+    struct names *by_name;            /* numbers in named */
     const struct yaml_tree **node_at; /* by node: its item */
     const struct yaml_tree *at;       /* the item being added, or its from; errors are reported there */
     const char *key;                  /* "from" */
@@ -45,16 +47,16 @@ static enum status build_list(struct building *b, struct scope scope, const stru
 
 static struct named *find_name(const struct building *b, const char *name)
 {
-    for (int i = 0; i < b->names; i++)
-        if (!strcmp(b->named[i].name, name)) return &b->named[i];
-    return NULL;
+    const int i = names_find(b->by_name, name);
+    return i < 0 ? NULL : &b->named[i];
 }
 
 static enum status add_name(struct building *b, const char *name, int value)
 {
     if (find_name(b, name)) return fail(ST_SPEC, "a layer and a group are called '%s'; give one another name", name);
     region_grow(b->region, &b->named, b->names, sizeof *b->named);
-    b->named[b->names++] = (struct named){name, value};
+    b->named[b->names] = (struct named){name, value};
+    names_add(b->by_name, name, b->names++);
     return ST_OK;
 }
 
@@ -301,6 +303,7 @@ enum status model_build(struct spec *spec, const struct dataset *data, struct gr
     b.graph->fused_update = spec->update == UPDATE_FUSED;
     b.graph->update_part = spec->update_part;
     region_auto *region = b.region = region_create();
+    b.by_name = names_create(region);
     enum status status = build_model(&b, spec->layers);
     if (status == ST_SPEC) status = report(&b);
     if (status == ST_OK)

@@ -23,6 +23,7 @@ struct tensor {
     int value;                           /* written by a backward operator: node of whose value it is the gradient */
     bool added;                          /* the same: to another gradient */
     int lowest, last;                    /* the same: least node that reads it, last operator that does */
+    int users, *user;                    /* nodes that read or write it, in ascending order */
 };
 
 struct operation {
@@ -35,14 +36,15 @@ struct operation {
     int reads, writes; /* different tensors, none a view */
     int *read, *write;
     bool live;
-    int node; /* of a backward operator */
+    int node, next; /* of a backward operator; the one of the same node before it, NONE */
     /* of a node */
     int inputs, *input; /* nodes */
     int taken;          /* the last node one of whose backward operators wrote its gradient */
     int64_t bytes, gradient, held;
     double back_time, once;
     bool back; /* has a backward */
-    int value; /* in build; NONE: not added yet */
+    int value;    /* in build; NONE: not added yet */
+    int backward; /* the last of its backward operators */
 };
 
 struct trace {
@@ -52,6 +54,7 @@ struct trace {
     struct tensor *tensor;
     struct operation *op;
     const struct tensor **sorted; /* by name */
+    struct names *nodes;          /* by name */
 };
 
 /* Reads the file's tensors and operators and checks that they are a step; every error is reported. */

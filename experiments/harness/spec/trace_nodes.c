@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/names.h"
 #include "base/text.h"
 
 /* ---- nodes ---- */
@@ -81,6 +82,24 @@ static void find_nodes(struct trace *s)
 
 /* ---- which node a backward operator belongs to ---- */
 
+/* Names the nodes, and lists them at the tensors that they read or write. */
+static void find_users(struct trace *s)
+{
+    struct region *region = s->build->yaml.region;
+    s->nodes = names_create(region);
+    for (int i = 0; i <= s->loss; i++) {
+        const struct operation *op = &s->op[i];
+        if (!is_node(s, i)) continue;
+        names_add(s->nodes, op->name, i);
+        for (int k = 0; k < op->reads + op->writes; k++) {
+            struct tensor *t = &s->tensor[k < op->reads ? op->read[k] : op->write[k - op->reads]];
+            if (t->users && t->user[t->users - 1] == i) continue;
+            region_grow(region, &t->user, t->users, sizeof *t->user);
+            t->user[t->users++] = i;
+        }
+    }
+}
+
 static bool touches(const struct operation *op, int t)
 {
     for (int k = 0; k < op->reads; k++)
@@ -108,11 +127,38 @@ static bool belongs(const struct trace *s, int node, const struct operation *op)
 
 static int named(struct trace *s, const struct operation *op)
 {
-    for (int i = s->loss; i >= 0; i--)
-        if (is_node(s, i) && !strcmp(s->op[i].name, op->of)) return i;
+    const int i = names_find(s->nodes, op->of);
+    if (i >= 0) return i;
     yaml_read_error(&s->build->yaml, op->at, NULL, "of", "no forward operator whose result is read is called '%.*s'",
                     text_shown(op->of, 60), op->of);
     return s->loss;
+}
+
+/* Of the tensors that op reads of the forward the one with the fewest users; NULL: it reads none. */
+static const struct tensor *rarest(const struct trace *s, const struct operation *op)
+{
+    const struct tensor *best = NULL;
+    for (int k = 0; k < op->reads; k++) {
+        const struct tensor *t = &s->tensor[op->read[k]];
+        if ((node_of(s, op->read[k]) >= 0 || t->of_forward) && (!best || t->users < best->users)) best = t;
+    }
+    return best;
+}
+
+/* The node that op belongs to: the last one up to due, else the first behind it up to done; NONE. */
+static int last_belonging(const struct trace *s, const struct operation *op, int due, int done)
+{
+    const struct tensor *t = rarest(s, op);
+    int after = 0, end = t ? t->users : 0; /* of the users up to due */
+    while (after < end) {
+        const int middle = after + (end - after) / 2;
+        *(t->user[middle] <= due ? &after : &end) = t->user[middle] <= due ? middle + 1 : middle;
+    }
+    for (int i = after - 1; i >= 0; i--)
+        if (belongs(s, t->user[i], op)) return t->user[i];
+    for (int i = after; t && i < t->users && t->user[i] <= done; i++)
+        if (belongs(s, t->user[i], op)) return t->user[i];
+    return NONE;
 }
 
 /* The node nearest to the loss that reads or writes what op reads of the forward, at or before the node whose gradient
@@ -131,10 +177,8 @@ static int owner(struct trace *s, const struct operation *op)
         gradients++;
     }
     if (op->of) return named(s, op);
-    for (int node = due; node >= 0; node--)
-        if (belongs(s, node, op)) return node;
-    for (int node = due + 1; node <= done; node++)
-        if (belongs(s, node, op)) return node;
+    const int node = last_belonging(s, op, due, done);
+    if (node >= 0) return node;
     if (gradients > 1 && values < 0) return done;
     return values > due ? values : due;
 }
@@ -174,6 +218,8 @@ static void join(struct trace *s, int i)
     struct operation *op = &s->op[i];
     const int node = op->node = owner(s, op);
     struct operation *own = &s->op[node];
+    op->next = own->backward;
+    own->backward = i;
     own->back = true;
     own->back_time += op->time;
     for (int k = 0; k < op->reads; k++) {
@@ -235,7 +281,9 @@ static int64_t *find_scratch(struct trace *s)
             const struct tensor *t = &s->tensor[op->write[k]];
             if (!t->read || is_gradient(s, t, node)) continue;
             if (t->lowest == node) live[node] += t->bytes;
-            for (int n = t->lowest; t->lowest < node && n <= node; n++) s->op[n].held += t->bytes;
+            if (t->lowest >= node) continue;
+            s->op[t->lowest].held += t->bytes; /* from here on, to be added up below */
+            s->op[node + 1].held -= t->bytes;
         }
         if (live[node] > peak[node]) peak[node] = live[node];
         for (int k = 0; k < op->reads; k++) {
@@ -244,6 +292,7 @@ static int64_t *find_scratch(struct trace *s)
             if (own && t->last == i && !is_gradient(s, t, node)) live[node] -= t->bytes;
         }
     }
+    for (int n = 1; n <= s->loss; n++) s->op[n].held += s->op[n - 1].held;
     return peak;
 }
 
@@ -255,8 +304,7 @@ static void sum_outputs(const struct trace *s, int node, struct abstract_node *n
         const struct tensor *t = &s->tensor[own->write[k]];
         if (t->role != ROLE_VALUE) *(t->role == ROLE_SAVED ? &n->stage.saved : &n->stage.forward_scratch) += t->bytes;
     }
-    for (int i = s->loss + 1; i < s->operators; i++) {
-        if (s->op[i].node != node) continue;
+    for (int i = own->backward; i >= 0; i = s->op[i].next) {
         for (int k = 0; k < s->op[i].writes; k++) {
             const struct tensor *t = &s->tensor[s->op[i].write[k]];
             if (!t->read) n->parameters += t->bytes;
@@ -295,9 +343,8 @@ static void add_node(struct trace *s, int node, int64_t scratch)
     n.passes_gradient &= grown && !written;
     n.forward_only = !own->back;
     n.stage.name = own->name;
-    for (int i = 0; i <= s->loss && n.stage.name == own->name; i++)
-        if (i != node && is_node(s, i) && !strcmp(s->op[i].name, own->name))
-            n.stage.name = region_text(s->build->yaml.region, "%s.%d", own->name, node);
+    if (names_next(s->nodes, own->name, names_next(s->nodes, own->name, -1)) >= 0) /* another has the name, too */
+        n.stage.name = region_text(s->build->yaml.region, "%s.%d", own->name, node);
     n.stage.forward = own->time;
     n.stage.backward = own->back_time;
     n.stage.output = own->bytes;
@@ -334,6 +381,7 @@ void trace_to_nodes(struct trace *trace)
 {
     find_live(trace);
     find_nodes(trace);
+    find_users(trace);
     find_owners(trace);
     if (!errors_count(trace->build->yaml.errors)) add_nodes(trace);
 }

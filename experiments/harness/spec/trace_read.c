@@ -54,10 +54,11 @@ static void resolve_aliases(struct trace *s)
     for (int i = 0; i < s->tensors; i++)
         if (s->tensor[i].alias) s->tensor[i].same = find_tensor(s, s->tensor[i].at, NULL, "alias", s->tensor[i].alias);
     for (int i = 0; i < s->tensors; i++) {
-        int steps = 0, *same = &s->tensor[i].same;
-        while (*same >= 0 && s->tensor[*same].same >= 0 && s->tensor[*same].same != *same && steps++ < s->tensors)
-            *same = s->tensor[*same].same;
-        if (steps > s->tensors || (s->tensor[i].alias && *same == i))
+        int steps = 0, end = s->tensor[i].same;
+        while (end >= 0 && s->tensor[end].same >= 0 && s->tensor[end].same != end && steps++ < s->tensors)
+            end = s->tensor[end].same;
+        for (int k = i, next; k >= 0 && k != end; k = next) next = s->tensor[k].same, s->tensor[k].same = end;
+        if (steps > s->tensors || (s->tensor[i].alias && end == i))
             yaml_read_error(&s->build->yaml, s->tensor[i].at, NULL, "alias",
                             "'%.*s' is a view of itself; expected a tensor with bytes at the end",
                             text_shown(s->tensor[i].name, SHOWN), s->tensor[i].name);
@@ -137,7 +138,7 @@ static void read_operators(struct trace *s, const struct yaml_tree *root)
         const char *path = region_text(r->region, "operators[%d]", i);
         yaml_read_map(r, list->item[i], path, "an operator", operator_keys, NULL, op);
         op->at = list->item[i];
-        op->node = op->taken = op->value = NONE;
+        op->node = op->next = op->taken = op->value = op->backward = NONE;
         op->read = find_tensors(s, op, path, "reads", &op->read_names, false, &op->reads);
         op->write = find_tensors(s, op, path, "writes", &op->write_names, true, &op->writes);
     }
