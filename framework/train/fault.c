@@ -1,46 +1,19 @@
 #include "train/fault.h"
 
-#include <stdlib.h>
+#include "plan/recomputations.h"
 
-static void mark(bool *needed, int buffer, bool is)
-{
-    if (buffer >= 0) needed[buffer] = is;
-}
-
-/* Walks the ops from the last to the first: needed[b] is whether a later op that matters reads the content of b, and
- * matters[i] whether op i writes such content. A dead recomputation that was kept does not, nor does a flatten over its
- * own input. */
-static void find_readers(const struct plan *plan, bool *needed, bool *matters)
-{
-    for (int i = plan->lowered.ops - 1; i >= 0; i--) {
-        const struct op *op = &plan->lowered.op[i];
-        const struct node *node = &plan->network->graph->node[op->node];
-        const bool in_place = op->y >= 0 && op->y == op->x[0];
-        if (op->kind == OP_FORWARD && op->recompute) {
-            matters[i] = (op->y >= 0 && needed[op->y]) || (op->save && op->saved >= 0 && needed[op->saved]);
-            if (!matters[i]) continue;
-            if (in_place && node->layer->inputs == 1 && plan->network->binding[op->node].footprint.passes_gradient)
-                matters[i] = false;
-        }
-        if (op->kind == OP_FORWARD) {
-            mark(needed, op->y, false);
-            if (op->save) mark(needed, op->saved, false);
-        }
-        const int reads[] = {op->x[0], op->x[1], op->once, op->kind == OP_BACKWARD ? op->y : BUFFER_NONE,
-                             op->kind == OP_BACKWARD ? op->saved : BUFFER_NONE};
-        for (size_t k = 0; k < sizeof reads / sizeof *reads; k++) mark(needed, reads[k], true);
-    }
-}
-
-static int first_op(const struct plan *plan, const struct fault *fault, const bool *matters)
+/* live: of each op, as recomputations_live() sets it. A mask that is drawn anew is altered in the output that it was
+ * drawn for, so something must read that. */
+static int first_op(const struct plan *plan, const struct fault *fault, const unsigned char *live)
 {
     for (int i = 0; i < plan->lowered.ops; i++) {
         const struct op *op = &plan->lowered.op[i];
         if (op->node != fault->node) continue;
-        if (fault->kind == FAULT_SKIP_RECOMPUTE && matters[i]) return i;
-        if (fault->kind == FAULT_STALE_READ && matters[i] && op->x[0] >= 0) return i;
+        if (fault->kind == FAULT_SKIP_RECOMPUTE && live[i]) return i;
+        if (fault->kind == FAULT_STALE_READ && live[i] && op->x[0] >= 0) return i;
         if (fault->kind == FAULT_MASK_BIT && op->kind == OP_BACKWARD && (op->saved >= 0 || op->once >= 0)) return i;
-        if (fault->kind == FAULT_MASK_BIT && matters[i] && plan->network->graph->node[op->node].draws) return i;
+        if (fault->kind == FAULT_MASK_BIT && live[i] & LIVE_OUTPUT && plan->network->graph->node[op->node].draws)
+            return i;
     }
     return -1;
 }
@@ -55,12 +28,13 @@ enum status fault_find(const struct plan *plan, const struct fault *fault, bool 
     if (fault->kind == FAULT_NONE) return ST_OK;
     if (fault->kind == FAULT_STALE_READ && !arena)
         return fail(ST_SPEC, "fault.kind: stale_read needs an arena; expected memory: planned or poison");
-    bool *needed = allocate((size_t)plan->lowered.buffers + 1, sizeof *needed);
-    bool *matters = allocate((size_t)plan->lowered.ops + 1, sizeof *matters);
-    find_readers(plan, needed, matters);
-    *op = first_op(plan, fault, matters);
-    free(needed);
-    free(matters);
+    region_auto *region = region_create();
+    struct plan_data data;
+    unsigned char *live;
+    plan_to_data(plan, region, &data);
+    NEW(region, live, (size_t)data.ops + 1);
+    recomputations_live(&data, live);
+    *op = first_op(plan, fault, live);
     if (*op >= 0) return ST_OK;
     return fail(ST_SPEC, "fault: in this plan node '%s' lacks %s", plan->network->graph->node[fault->node].name,
                 wanted[fault->kind]);

@@ -110,8 +110,7 @@ static double figure(const struct comparison *c, const char *side, const char *k
 Test(compare, runs_that_differ_in_times_alone_are_equal)
 {
     struct comparison c = compare_with(times, STEPS);
-    cr_assert(!c.differs && !json_array_size(json_object_get(c.figures, "reasons")) && c.steps == STEPS &&
-              c.first_step == -1);
+    cr_assert(!c.differs && c.steps == STEPS && c.first_step == -1);
     for (int k = 0; k < STEP_COLUMNS; k++) cr_assert(c.same[k] == STEPS, "%s", step_column_name((enum step_column)k));
     cr_assert(c.peak_ratio == 1 && c.live_ratio == 1 && c.time_ratio == 3, "%g", c.time_ratio);
     cr_assert(figure(&c, "a", "step_median_ns") == 1020 && figure(&c, "a", "step_least_ns") == 1010 &&

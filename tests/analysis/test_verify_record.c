@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "result/result.h"
 #include "tests/support/altered_files.h"
 #include "tests/support/cli.h"
 #include "tests/support/made_runs.h"
@@ -356,5 +357,49 @@ Test(verify_record, judges_a_plan_as_the_plan_key_does, .timeout = 300)
     cli_expect(&cli, 1, "verify plan.h5");
     cli_says(&cli, "bounds    not judged: not of the kernels here: ");
     cli_says(&cli, "record    WRONG: @run_id");
+    cli_close(&cli);
+}
+
+/* A run that recomputes is no baseline, whatever its file calls it and its policy. */
+Test(verify, a_baseline_stores_everything)
+{
+    struct cli cli;
+    struct result *r;
+    char path[300], spec[4096];
+    open_result(&cli, "--only variant", path);
+    fresh(&cli, path);
+    alter_text(path, "/", "variant", "baseline");
+    expect_wrong(&cli, "verify copy.h5 --plan-only", "@variant is baseline; expected variant, as it has policy manual");
+    cr_assert(result_open(path, &r) == ST_OK, "%s", status_message());
+    snprintf(spec, sizeof spec, "%s", h5_read_text(&r->h5, "/spec/resolved", r->region));
+    result_close(r);
+    char *policy = strstr(spec, "\npolicy: ") + strlen("\npolicy: "), *end = strchr(policy, '\n');
+    static const char stored[] = "{name: store_all}";
+    memmove(policy + strlen(stored), end, strlen(end) + 1);
+    memcpy(policy, stored, strlen(stored));
+    alter_array_text(path, "/spec/resolved", spec);
+    alter_text(path, "/plan", "policy", "store_all");
+    expect_wrong(&cli, "verify copy.h5 --plan-only",
+                 "@variant is baseline; expected variant, as it recomputes 2 times");
+    cli_close(&cli);
+}
+
+/* The second run is of the spec that the file has, to the letter: a run id is of that text. */
+Test(verify, a_second_run_has_the_id_of_the_file)
+{
+    struct cli cli;
+    struct result *r;
+    char path[300], spec[4096], id[17];
+    open_result(&cli, "--only variant", path);
+    fresh(&cli, path);
+    cr_assert(result_open(path, &r) == ST_OK, "%s", status_message());
+    snprintf(spec, sizeof spec, "# a comment\n%s", h5_read_text(&r->h5, "/spec/resolved", r->region));
+    result_close(r);
+    alter_array_text(path, "/spec/resolved", spec);
+    expect_wrong(&cli, "verify copy.h5", "@run_id is ");
+    cr_assert(sscanf(strstr(cli.out, "of the file have "), "of the file have %16s", id) == 1, "%s", cli.out);
+    alter_text(path, "/", "run_id", id);
+    expect_wrong(&cli, "verify copy.h5", "the second run has the id ");
+    cli_says(&cli, "steps     same bits");
     cli_close(&cli);
 }

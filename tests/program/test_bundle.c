@@ -119,6 +119,31 @@ Test(bundle, what_cannot_be_repeated_is_said, .timeout = 240)
     cli_close(&cli);
 }
 
+/* Runs that are right, but prove nothing. */
+Test(bundle, runs_without_a_proof_hold_as_far_as_tested, .timeout = 240)
+{
+    static const struct {
+        const char *run;
+        int code;
+        const char *says;
+    } cases[] = {
+        {"run small.yaml --quiet policy=store_all", 4, "-repeat.h5: unproven"},
+        {"run small.yaml --quiet --only variant", 0, "pair      as bundled: no baseline and small/"},
+        {"run small.yaml --quiet --only baseline", 0, "of 0 comparisons"},
+        {"run small.yaml --quiet 'policy={name: segments, segments: 1}'", 4, ": unproven"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct cli cli;
+        cli_open(&cli);
+        cli_expect(&cli, cases[i].code, cases[i].run);
+        cli_expect(&cli, 0, "bundle results/small/*.h5 -o x.tar.zst");
+        holds(&cli, "", "verify x.tar.zst", 4, "verdict   HOLDS AS FAR AS TESTED: ");
+        cli_says(&cli, cases[i].says);
+        cli_says(&cli, "0 partly, 0 could not be repeated here, 0 are wrong");
+        cli_close(&cli);
+    }
+}
+
 #define SUMS  "(cd u/rematch-bundle; find * -type f ! -name SHA256SUMS | LC_ALL=C sort | xargs sha256sum >SHA256SUMS); "
 #define TAR   "tar --zstd -cf bad.tar.zst -C u "
 #define FILES " rematch-bundle/SHA256SUMS $(cd u; find rematch-bundle -type f ! -name SHA256SUMS | LC_ALL=C sort)"

@@ -261,7 +261,7 @@ Test(resume, a_control_goes_on_beside_its_baseline)
 {
     expect(0, "run net.yaml steps=20 --only baseline --quiet policy=store_all");
     train(CUT_STEP, "policy=store_all");
-    expect(0, "run net.yaml steps=20 policy=store_all");
+    expect(4, "run net.yaml steps=20 policy=store_all");
     cli_complains(&cli, "baseline: complete, out/net/");
     cli_complains(&cli, "variant: goes on after 8 of 20 steps");
     cr_assert(folder_count(cli.folder, ".h5") == 2 && folder_count(cli.folder, "-repeat.h5") == 1);

@@ -71,7 +71,7 @@ Test(run, parameters_are_counted_exactly)
 Test(run, is_equal_in_every_bit)
 {
     static const char *const how[] = {"", "rng=stash memory=dynamic", "rng=mask memory=poison check=recompute",
-                                      "policy=store_all", "policy=sqrt relu_save=bits"};
+                                      "policy=sqrt relu_save=bits"};
     struct cli cli;
     cli_open(&cli);
     for (size_t i = 0; i < sizeof how / sizeof *how; i++) {

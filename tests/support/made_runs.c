@@ -20,12 +20,15 @@ static enum status no_open(struct dataset *dataset)
 
 static const struct dataset_kind kind = {.name = "made up", .open = no_open};
 
-static void plan(struct fake *f)
+void fake_plan(struct fake *f, const char *policy, const char *settings, bool drop_dead)
 {
-    const struct plan_options options = {.lower = {.drop_dead = true, .rng = RNG_COUNTER}, .state_per_parameter = 1};
-    f->spec.policy_settings = policy_text_settings(f->spec.policy, "segments=2", f->job.graph->region);
+    const struct plan_options options = {.lower = {.drop_dead = drop_dead}, .state_per_parameter = 1};
+    plan_destroy(f->job.plan);
+    f->spec.policy = policy_find(policy);
+    f->spec.policy_settings = policy_text_settings(f->spec.policy, settings, f->job.graph->region);
     const struct policy_input input = {f->job.network, &f->spec.policy_settings, &options, NULL};
     check(policy_plan(f->spec.policy, &input, &f->job.plan));
+    f->live = f->job.plan->live;
 }
 
 static void describe(struct fake *f, const struct net *net)
@@ -43,7 +46,6 @@ static void describe(struct fake *f, const struct net *net)
                             .steps = 3,
                             .optimizer = optimizer_find("sgd"),
                             .optimizer_settings = {.lr = 0.1, .momentum = 0.9},
-                            .policy = policy_find("segments"),
                             .record_digests = true,
                             .results = f->results};
     f->dataset = (struct dataset){
@@ -59,15 +61,13 @@ void fake_open(struct fake *fake, const struct net *net, const char *results)
     fake->job = (struct job){.spec = &fake->spec, .dataset = &fake->dataset, .graph = net_build(net, false)};
     check(backend_open("ref", &options, &fake->job.backend));
     check(network_prepare(fake->job.graph, fake->job.backend, &fake->job.network));
-    plan(fake);
-    size_t count = (size_t)fake->job.graph->parameters, ops = (size_t)fake->job.plan->lowered.ops;
+    fake_plan(fake, "segments", "segments=2", true);
+    size_t count = (size_t)fake->job.graph->parameters;
     struct region *region = fake->job.graph->region;
     NEW(region, fake->gradient, count);
     NEW(region, fake->parameter, count);
     NEW(region, fake->state, count);
     NEW(region, fake->running, (size_t)fake->job.graph->states);
-    NEW(region, fake->live, ops);
-    memcpy(fake->live, fake->job.plan->live, ops * sizeof *fake->live);
 }
 
 void fake_close(struct fake *fake)

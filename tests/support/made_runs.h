@@ -17,6 +17,9 @@ struct fake {
 void fake_open(struct fake *fake, const struct net *net, const char *results);
 void fake_close(struct fake *fake);
 
+/* Another policy, with settings as policy_text_settings() reads them, for the files that are written next. */
+void fake_plan(struct fake *fake, const char *policy, const char *settings, bool drop_dead);
+
 /* record_begin() and record_start(), of a run without an earlier file. */
 enum status record_create(const struct job *job, const char *variant, struct record **record);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis/compare.h"
+#include "analysis/proof_rule.h"
 #include "base/text.h"
 #include "console/utf8.h"
 #include "result/provenance.h"
@@ -183,24 +184,7 @@ static void find_no_digests(struct pair *p, char *text)
 
 /* ---- policies and data ---- */
 
-static bool in_slices(struct result *r) { return h5_read_attribute_u64(&r->h5, "/plan", "slices", 1) > 1; }
 static bool recomputes(struct result *r) { return h5_read_attribute_u64(&r->h5, "/plan", "recomputations", 0) > 0; }
-
-static bool stores_all(const struct result *r) { return !strcmp(r->policy, "store_all"); }
-
-static void find_no_recomputation(struct pair *p, char *text)
-{
-    if (recomputes(p->a) || recomputes(p->b) || (stores_all(p->a) && stores_all(p->b))) return;
-    if (in_slices(p->a) && in_slices(p->b)) return; /* their order is what may differ */
-    add(text, "nothing is recomputed: policy %s does what store_all does",
-        stores_all(p->b) ? p->a->policy : p->b->policy);
-}
-
-static void find_control(struct pair *p, char *text)
-{
-    if (!recomputes(p->a) && !recomputes(p->b) && stores_all(p->a) && stores_all(p->b))
-        add(text, "both store everything: nothing is recomputed");
-}
 
 static const char *data_of(struct pair *p, int side, const char *name)
 {
@@ -288,7 +272,7 @@ static void find_keys(struct pair *p, int side)
 
 /* ---- all of them ---- */
 
-/* list: "reasons" or "notes". */
+/* Besides what the plans prove, which proof_rule() says. list: "reasons" or "notes". */
 static const struct {
     const char *list, *name;
     void (*find)(struct pair *p, char *text);
@@ -297,30 +281,39 @@ static const struct {
     {"reasons", "loss", find_loss},
     {"reasons", "all_gradients_zero", find_zero_step},
     {"reasons", "zero_gradients", find_zero_tensors},
-    {"reasons", "no_recomputation", find_no_recomputation},
     {"reasons", "not_completed", find_status},
     {"reasons", "steps", find_steps},
     {"reasons", "gaps", find_gaps},
     {"reasons", "fewer_steps", find_short},
     {"reasons", "evaluations", find_evaluations},
     {"reasons", "fault", find_fault},
-    {"notes", "control", find_control},
     {"notes", "no_digests", find_no_digests},
     {"notes", "other_data", find_other_data},
     {"notes", "ones", find_ones},
 };
 
-static void find_remarks(struct pair *p)
+static void add_remark(struct pair *p, const char *list, const char *name, char text[REMARK_TEXT])
 {
+    utf8_clean(text, ""); /* it may have been cut within a character */
+    if (*text) ADD(json_object_get(p->c->figures, list), json_pack("{s:s, s:s}", "name", name, "text", text));
+}
+
+static enum status find_remarks(struct pair *p)
+{
+    const char *reason, *why;
     PUT_ALL(p->c->figures, KEY("reasons", json_array()), KEY("notes", json_array()));
     for (size_t i = 0; i < sizeof remarks / sizeof *remarks; i++) {
         char text[REMARK_TEXT] = "";
         remarks[i].find(p, text);
-        utf8_clean(text, ""); /* it may have been cut within a character */
-        if (*text)
-            ADD(json_object_get(p->c->figures, remarks[i].list),
-                json_pack("{s:s, s:s}", "name", remarks[i].name, "text", text));
+        add_remark(p, remarks[i].list, remarks[i].name, text);
     }
+    TRY(proof_rule(p->a, p->b, p->c->name, &reason, &why));
+    if (reason) {
+        char text[REMARK_TEXT] = "";
+        add(text, "%s", why);
+        add_remark(p, "reasons", reason, text);
+    }
+    return ST_OK;
 }
 
 static enum status read_spec(struct pair *p, int side)
@@ -336,7 +329,7 @@ static enum status read_spec(struct pair *p, int side)
 enum status comparison_judge(struct pair *pair)
 {
     for (int s = 0; s < 2; s++) TRY(read_spec(pair, s));
-    find_remarks(pair);
+    TRY(find_remarks(pair));
     struct environment_difference found[ENVIRONMENT_ROWS];
     const int count = environment_differences(pair->a, pair->b, pair->a->region, found);
     PUT(pair->c->figures, "unlike", json_array());

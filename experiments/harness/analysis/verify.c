@@ -102,9 +102,8 @@ static enum status judge_all_rows(struct verification *v, struct job *job)
     return ST_OK;
 }
 
-enum status verify_run_id(const struct verification *verification, struct run_id_parts *identity)
+enum status verify_run_id(struct result *r, struct run_id_parts *identity)
 {
-    struct result *r = verification->result;
     struct h5 *h5 = &r->h5;
     *identity = (struct run_id_parts){
         .resolved = h5_read_text(h5, "/spec/resolved", r->region),
@@ -142,7 +141,7 @@ static enum status judge_plan_file(struct verification *v, struct job *job)
     status = plan_file_take(job, v->path, &plan);
     if (status != ST_SPEC) return status;
     const char *why = region_text(region, "%s", status_message());
-    TRY(verify_run_id(v, &theirs));
+    TRY(verify_run_id(v->result, &theirs));
     TRY(run_id_of_job(job, region, &ours));
     if (same_kernels(&theirs, &ours)) return deny(v, why);
     v->bounds_unjudged = region_text(region, "not of the kernels here: %s", why);
@@ -210,7 +209,29 @@ static void judge_elsewhere(struct verification *v, const struct result *again)
     }
 }
 
-static enum status compare_again(struct verification *v, const struct run_report *report)
+/* The second run is of the file's spec and plan: with the program, data and machine that it had, they give its id.
+ * anew: the plan was made for the kernels here. */
+static enum status judge_identity(struct verification *v, struct result *again, bool anew)
+{
+    const struct result *r = v->result;
+    struct run_id_parts theirs, ours;
+    char id[RUN_ID_TEXT];
+    if (v->wrong_record) return ST_OK;
+    TRY(verify_run_id(v->result, &theirs));
+    TRY(verify_run_id(again, &ours));
+    ours.resolved = theirs.resolved;
+    if (!anew) ours.plan = theirs.plan;
+    run_id_print(&ours, r->region, id);
+    if (!anew && strcmp(again->plan_hash, r->plan_hash) != 0)
+        v->wrong_record =
+            region_text(r->region, "/plan@hash is %s; the second run has %s", r->plan_hash, again->plan_hash);
+    else if (strcmp(again->run_id, id) != 0)
+        v->wrong_record = region_text(r->region, "the second run has the id %s; expected %s, of the file's spec%s",
+                                      again->run_id, id, anew ? "" : " and plan");
+    return ST_OK;
+}
+
+static enum status compare_again(struct verification *v, const struct run_report *report, bool anew)
 {
     struct comparison *c = &v->comparison;
     result_auto *other = NULL;
@@ -221,6 +242,7 @@ static enum status compare_again(struct verification *v, const struct run_report
     v->steps = !c->differs && !fewer ? STEPS_SAME : STEPS_DIFFER;
     v->differences = environment_differences(v->result, other, v->result->region, v->difference);
     judge_elsewhere(v, other);
+    TRY(judge_identity(v, other, anew));
     const bool bits = v->spec->record_state && (v->steps == STEPS_SAME || v->steps == STEPS_DIFFER);
     if (bits) TRY(judge_batches(v, other, "/state/x", NUMBER_F32));
     if (bits) TRY(judge_batches(v, other, "/state/labels", NUMBER_I32));
@@ -246,7 +268,7 @@ static enum status run_again(struct verification *v, const struct resolved_spec 
                                 .steps = v->result->whole ? 0 : (int64_t)v->result->steps};
     struct run_report report = {0};
     TRY(child_run(&child, &report, &v->code));
-    if (v->code == 0) return compare_again(v, &report);
+    if (v->code == 0) return compare_again(v, &report, anew);
     v->steps = STEPS_NOT_RUN;
     v->differences = environment_differences(v->result, NULL, v->result->region, v->difference);
     return ST_OK;

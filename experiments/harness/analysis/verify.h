@@ -56,8 +56,8 @@ extern const char *const verify_not_checked[];
  * printing on out, becomes one object, NULL where the file cannot be read; or NULL. */
 int verify_file(const char *path, const struct verify_request *request, json_t **figures, FILE *out);
 
-/* The parts of the file's run id. */
-enum status verify_run_id(const struct verification *verification, struct run_id_parts *identity);
+/* The parts of a file's run id. */
+enum status verify_run_id(struct result *result, struct run_id_parts *identity);
 
 /* verify_record.c: whether the file's figures agree with each other: sets wrong_record. */
 enum status verify_record(struct verification *verification);

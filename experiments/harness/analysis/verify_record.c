@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "analysis/proof_rule.h"
 #include "analysis/verify.h"
 #include "base/text.h"
 #include "console/utf8.h"
@@ -59,8 +60,11 @@ static enum status check_status(const struct verification *v)
     const bool plan = strcmp(r->variant, "plan") == 0, completed = is(v, "completed"), planned = is(v, "planned");
     const bool failed = strncmp(r->status, "failed: ", 8) == 0;
     const long long steps = v->spec->steps;
-    EXPECT(plan || !strcmp(r->variant, "baseline") || !strcmp(r->variant, "variant"),
-           "@variant is %s; expected baseline, variant or plan", r->variant);
+    const bool baseline = strcmp(r->variant, "baseline") == 0;
+    const char *why_none = baseline ? proof_no_baseline(v->spec->policy->name, &v->data, r->region) : NULL;
+    EXPECT(plan || baseline || !strcmp(r->variant, "variant"), "@variant is %s; expected baseline, variant or plan",
+           r->variant);
+    EXPECT(!why_none, "@variant is baseline; expected variant, as it %s", why_none);
     EXPECT(completed || planned || failed || is(v, "running") || is(v, "interrupted"),
            "@status is %s; expected planned, running, completed, interrupted or failed: ...", r->status);
     EXPECT(plan == planned, "@status is %s where @variant is %s", r->status, r->variant);
@@ -105,7 +109,7 @@ static enum status check_id(const struct verification *v)
 {
     struct run_id_parts identity;
     char id[RUN_ID_TEXT];
-    TRY(verify_run_id(v, &identity));
+    TRY(verify_run_id(v->result, &identity));
     run_id_print(&identity, v->result->region, id);
     EXPECT(!strcmp(id, v->result->run_id),
            "@run_id is %s; the spec, program, data, libraries, ISA, threads and plan of the file have %s",

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "analysis/figures.h"
+#include "analysis/result_row.h"
 #include "analysis/verify.h"
 #include "base/file.h"
 #include "base/text.h"
@@ -21,7 +22,7 @@ struct findings {
     bool plan_only, json;
     FILE *out;
     int runs, hold, partly, wrong, untested;
-    int equal, unequal, unproven; /* pairs */
+    int equal, unequal, unproven; /* pairs; a variant without a baseline is unproven */
     enum status described;        /* ST_DIFFERS: wrongly; ST_UNPROVEN: could not be tested */
     const char *difference;       /* how; NULL: rightly */
     int signal;                   /* 128 + the signal that stopped it */
@@ -100,21 +101,23 @@ static void compare_pairs(struct findings *f, const char *folder, const char *wh
     json_auto_t *rows = list_runs(folder);
     EACH (rows, i, row) {
         const char *verdict = figure_string(row, "verdict"), *baseline = figure_string(row, "baseline");
-        if (!verdict || strcmp(verdict, "-") == 0) continue;
-        f->equal += strcmp(verdict, "equal") == 0;
-        f->unequal += strcmp(verdict, "DIFFERS") == 0;
-        f->unproven += strcmp(verdict, "unproven") == 0;
-        const char *a = baseline + strlen(folder), *b = figure_string(row, "file") + strlen(folder);
-        if (!f->json) fprintf(f->out, "pair      %s: %s and %s: %s\n", what, a + 1, b + 1, verdict);
-        json_array_append_new(f->pairs, json_pack("{s:s, s:s, s:s, s:s}", "which", what, "baseline", a + 1, "variant",
-                                                  b + 1, "verdict", verdict));
+        if (!result_row_is_whole(row) || strcmp(figure_string(row, "side"), "variant") != 0) continue;
+        const bool equal = !strcmp(verdict, "equal"), unequal = !strcmp(verdict, "DIFFERS");
+        f->equal += equal;
+        f->unequal += unequal;
+        f->unproven += !equal && !unequal;
+        const char *a = *baseline ? baseline + strlen(folder) + 1 : "no baseline",
+                   *b = figure_string(row, "file") + strlen(folder) + 1;
+        if (!f->json) fprintf(f->out, "pair      %s: %s and %s: %s\n", what, a, b, verdict);
+        json_array_append_new(f->pairs, json_pack("{s:s, s:s, s:s, s:s}", "which", what, "baseline", a, "variant", b,
+                                                  "verdict", verdict));
     }
 }
 
 static int print_verdict(const struct findings *f)
 {
     const bool wrong = f->wrong || f->unequal || f->described == ST_DIFFERS,
-               all = f->hold == f->runs && !f->unproven && f->described == ST_OK;
+               all = f->hold == f->runs && f->equal && !f->unproven && f->described == ST_OK;
     const int code = f->signal ? f->signal : wrong ? ST_DIFFERS : all ? ST_OK : ST_UNPROVEN;
     if (f->json) return code;
     fprintf(f->out, "\nverdict   %s: of %d run%s %d hold%s, %d partly, %d could not be repeated here, %d %s wrong",

@@ -405,8 +405,8 @@ function provenance() {
 
 /* ---- the page ---- */
 
-/* Of several variants one that recomputes nothing is a reference, as in a sweep. */
-const isReference = pair => data.pairs.length > 1 && pair.verdict === "unproven" && pair.reasons.every(reason => reason.name === "no_recomputation");
+/* Beside a proof, a variant that recomputes nothing is a reference, as in a sweep. */
+const isReference = pair => data.pairs.some(one => one.verdict === "equal") && pair.verdict === "unproven" && pair.reasons.every(reason => reason.name === "no_recomputation");
 const colourOf = pair => !pair.compared ? "" : pair.verdict === "equal" || isReference(pair) ? "equal" : pair.verdict === "unproven" ? "unproven" : "differs";
 const settingsOf = pair => data.sweep.axes.map(axis => `${axis.key}=${plain(axis.values[data.sweep.runs.indexOf(pair.b)])}`).join(" ");
 
