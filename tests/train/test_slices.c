@@ -13,6 +13,7 @@
 #include "tests/support/sliced_schedules.h"
 #include "tests/support/small_training.h"
 #include "tests/support/thinning.h"
+#include "tests/support/token_batches.h"
 
 /* ---- bits ---- */
 
@@ -159,28 +160,47 @@ static void fill(float *to, int64_t count, uint32_t seed)
     for (int64_t i = 0; i < count; i++) to[i] = (float)draw_below(&source, 2001) / 1000.0F - 1;
 }
 
-/* One step of a network on samples from first on, of a batch that seed stands for; the gradients follow each other. */
-static void gradients_of(const struct bench *b, int64_t first, float *gradients, float loss[2])
+/* The last of some steps of a plan on samples from first on, of a batch that seed stands for; the gradients follow each
+ * other. */
+static void gradients_of(const struct bench *b, const struct plan *plan, enum rng_mode rng, int64_t first,
+                         uint32_t steps, float *gradients, float loss[2])
 {
-    const struct plan_options options = {.lower = {.drop_dead = true}};
     const int64_t elements = shape_elements(&b->net->input);
-    struct plan *plan = policy_text_plan(b->network, "store_all", "", &options);
     struct executor *exec;
     float *batch = calloc((size_t)(b->net->batch * elements), sizeof *batch);
-    cr_assert(executor_create(plan, &(struct executor_options){.seed = 3}, &exec) == ST_OK, "%s", status_message());
+    cr_assert(executor_create(plan, &(struct executor_options){.rng = rng, .seed = 3}, &exec) == ST_OK, "%s",
+              status_message());
     fill(batch, b->net->batch * elements, 5);
-    memcpy(executor_batch(exec), batch + first * elements, (size_t)(b->graph->batch * elements) * sizeof *batch);
-    for (int64_t s = 0; s < b->graph->batch; s++) executor_labels(exec)[s] = (int32_t)((first + s) % b->net->classes);
+    if (sentences_fit(&b->net->input)) sentences_make(batch, b->net->batch, b->net->input.dim[1], 20, 5);
     for (int p = 0; p < b->graph->parameters; p++)
         fill(executor_parameter(exec, p), b->graph->parameter[p].elements, 100 + (uint32_t)p);
-    cr_assert(executor_step(exec, 0, loss) == ST_OK, "%s", status_message());
+    for (uint32_t step = 0; step < steps; step++) {
+        memcpy(executor_batch(exec), batch + first * elements, (size_t)(b->graph->batch * elements) * sizeof *batch);
+        for (int64_t s = 0; s < b->graph->batch; s++)
+            executor_labels(exec)[s] = (int32_t)((first + s) % b->net->classes);
+        cr_assert(executor_step(exec, step, loss) == ST_OK, "%s", status_message());
+    }
     for (int p = 0; p < b->graph->parameters; p++) {
         memcpy(gradients, executor_gradient(exec, p), parameter_bytes(&b->graph->parameter[p]));
         gradients += b->graph->parameter[p].elements;
     }
     free(batch);
     executor_destroy(exec);
-    plan_destroy(plan);
+}
+
+/* Of one step that stores everything. */
+static void stored_gradients(const struct bench *b, int64_t first, float *gradients, float loss[2])
+{
+    plan_auto *plan =
+        policy_text_plan(b->network, "store_all", "", &(struct plan_options){.lower = {.drop_dead = true}});
+    gradients_of(b, plan, RNG_COUNTER, first, 1, gradients, loss);
+}
+
+static size_t parameter_elements(const struct graph *graph)
+{
+    size_t count = 0;
+    for (int p = 0; p < graph->parameters; p++) count += (size_t)graph->parameter[p].elements;
+    return count;
 }
 
 /* The network with dropout at rate 0: a slice alone would draw the numbers of other samples. */
@@ -200,13 +220,12 @@ static void check_sum(const struct net *net, const char *backend, int64_t slices
 {
     struct graph *graph = build_undropped(net);
     struct source source = {.seed = 1};
-    size_t count = 0;
-    for (int p = 0; p < graph->parameters; p++) count += (size_t)graph->parameter[p].elements;
+    const size_t count = parameter_elements(graph);
     float *whole = calloc(count, sizeof *whole), *sum = calloc(count, sizeof *sum), *one = calloc(count, sizeof *one);
     float loss[2], part[2], total[2] = {0};
     sliced_graph(graph, slices, 0, &source);
     struct bench bench = set_up_graph(net, backend, graph);
-    gradients_of(&bench, 0, whole, loss);
+    stored_gradients(&bench, 0, whole, loss);
     tear_down(&bench);
     for (int64_t k = 0; k < slices; k++) {
         struct net small = *net;
@@ -214,7 +233,7 @@ static void check_sum(const struct net *net, const char *backend, int64_t slices
         struct graph *alone = build_undropped(&small);
         alone->mean_over = net->batch;
         bench = set_up_graph(net, backend, alone);
-        gradients_of(&bench, k * small.batch, one, part);
+        stored_gradients(&bench, k * small.batch, one, part);
         tear_down(&bench);
         for (size_t i = 0; i < count; i++) sum[i] = k ? sum[i] + one[i] : one[i];
         for (int i = 0; i < 2; i++) total[i] = k ? total[i] + part[i] : part[i];
@@ -311,4 +330,69 @@ Test(slices, dropout_draws_the_numbers_of_the_whole_batch)
             tear_down(&bench);
         }
     }
+}
+
+/* The gradients of every parameter are those of the undivided batch but for rounding. */
+static void expect_near(const struct graph *graph, const float *expected, const float *found, const char *what)
+{
+    for (int p = 0; p < graph->parameters; p++) {
+        const int64_t count = graph->parameter[p].elements;
+        float most = 1e-3F, off = 0;
+        for (int64_t i = 0; i < count; i++) {
+            most = fmaxf(most, fabsf(expected[i]));
+            off = fmaxf(off, fabsf(expected[i] - found[i]));
+        }
+        cr_assert(off < 1e-3F * most, "%s: the gradient of %s is off by %g of %g", what, graph->parameter[p].name,
+                  (double)off, (double)most);
+        expected += count;
+        found += count;
+    }
+}
+
+/* Under every policy that the network has, against store_all on the undivided batch, which is written to expected where
+ * there is one slice. Returns the number of plans. */
+static int compare_draws(const struct net *net, const char *backend, enum rng_mode rng, int64_t slices, float *expected)
+{
+    static const char *const policies[] = {"store_all", "every", "microbatch", "sliced"};
+    enum { STEPS = 2 }; /* the second continues the stream */
+    const struct plan_options options = {.lower = {.drop_dead = true, .rng = rng}};
+    struct graph *graph = net_build(net, RELU_OUTPUT);
+    float loss[2], *found = calloc(parameter_elements(graph), sizeof *found);
+    int plans = 0;
+    sliced_graph(graph, slices, 0, &(struct source){.seed = 1});
+    struct bench bench = set_up_graph(net, backend, graph);
+    for (size_t p = 0; p < (slices > 1 ? sizeof policies / sizeof *policies : 1); p++) {
+        const char *settings = region_text(graph->region, "groups=%s", graph->groups ? graph->group[0].name : "none");
+        plan_auto *plan = policy_text_try(bench.network, policies[p], settings, &options);
+        if (!plan) continue; /* microbatch where nodes are whole */
+        gradients_of(&bench, plan, rng, 0, STEPS, slices > 1 ? found : expected, loss);
+        expect_near(graph, expected, slices > 1 ? found : expected,
+                    region_text(graph->region, "%s on %s, rng %d, %d slices, %s", net->name, backend, (int)rng,
+                                (int)slices, policies[p]));
+        plans++;
+    }
+    tear_down(&bench);
+    free(found);
+    return plans;
+}
+
+/* A backward drops the elements that its own slice's forward dropped, which are those of the undivided batch. */
+Test(slices, gradients_of_dropout_are_those_of_the_undivided_batch, .timeout = 120)
+{
+    static const struct net *const all[] = {&nets[0], &nets[1], &nets[3], &fronted_net};
+    static const char *const backends[] = {"ref", "cpu"};
+    int plans = 0;
+    for (size_t n = 0; n < sizeof all / sizeof *all; n++)
+        for (int b = 0; b < 2; b++)
+            for (enum rng_mode rng = RNG_COUNTER; rng <= RNG_MASK; rng++) {
+                struct net net = *all[n];
+                net.batch = 6;
+                struct graph *graph = net_build(&net, RELU_OUTPUT);
+                float *expected = calloc(parameter_elements(graph), sizeof *expected);
+                graph_destroy(graph);
+                for (int64_t slices = 1; slices <= 6; slices++)
+                    if (net.batch % slices == 0) plans += compare_draws(&net, backends[b], rng, slices, expected);
+                free(expected);
+            }
+    cr_assert(plans > 150, "%d plans", plans);
 }
