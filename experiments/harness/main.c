@@ -77,6 +77,7 @@ static enum status run_plan(struct arguments *a)
     TRY(arguments_spec(a, &path));
     TRY(spec_load(path, a->overrides, a->override, &spec));
     enum status status = job_create(spec, &job);
+    if (status == ST_OK) status = job_check_plans(job);
     if (status == ST_OK) {
         report_warning(job->dataset->notice);
         status = query.question ? plan_query_answer(&query, job, stdout) : plan_one(a, job, !a->given[OPTION_ALONE]);

@@ -322,6 +322,7 @@ static enum status gather(struct plan_summary *s, bool choices)
     if (job->costs) PUT(all, "predicted_step_ns", costs_predict(job->costs, plan));
     PUT_ALL(
         all, KEY("planning_ms", (double)job->planning_ns * 1e-6), KEY("preparing_ms", (double)job->preparing_ns * 1e-6),
+        KEY("checking_ms", (double)job->checking_ns * 1e-6),
         KEY("peak", peak_figures(plan)), KEY("bounds", bound_figures(&job->bounds, plan)),
         KEY("budget_bounds", budget ? bound_figures(&job->budget_bounds, plan) : json_null()), KEY("placing", placing),
         KEY("policy_found", *job->notes.found ? job->notes.found : NULL), KEY("machine_bytes", s->machine.bytes),

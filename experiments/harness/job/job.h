@@ -24,6 +24,7 @@ struct job {
     int fault_node;              /* -1: none */
     uint64_t planning_ns;        /* schedule, lowering, placement and bounds */
     uint64_t preparing_ns;       /* before planning: layouts and kernels */
+    uint64_t checking_ns;        /* after it: the plans, by the checker; 0: they were not */
 };
 
 /* The source of the times that planning uses: flops, measured, or, of a network without kernels, its file. */

@@ -248,6 +248,7 @@ static void write_figures(struct h5 *h5, const struct job *job, const struct pla
     for (int i = 0; i < SETTINGS; i++) table_write_attributes(h5, "/plan", settings[i], a);
     h5_attribute_u64(h5, "/plan", "preparing_ns", job->preparing_ns);
     h5_attribute_u64(h5, "/plan", "planning_ns", job->planning_ns);
+    h5_attribute_u64(h5, "/plan", "checking_ns", job->checking_ns);
     h5_attribute_text(h5, "/plan", "policy", job->spec->policy->name);
     h5_attribute_text(h5, "/plan", "source", job->spec->plan);
     write_costs(h5, job);

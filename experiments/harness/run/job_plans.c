@@ -1,6 +1,7 @@
 #include "run/job_plans.h"
 
 #include "base/region.h"
+#include "check/simulate.h"
 #include "console/work_line.h"
 #include "result/plan_file.h"
 #include "search/budget.h"
@@ -75,6 +76,26 @@ enum status job_make_plans(struct job *job)
     if (job->dataset->count[spec->eval_split] > 0) return plan_evaluation(job);
     return fail(ST_SPEC, "eval: data set '%s' has no %s samples", job->dataset->kind->name,
                 spec->eval_split == SPLIT_TEST ? "test" : "training");
+}
+
+static enum status check_plan(const struct plan *plan, const struct plan *evaluation)
+{
+    region_auto *region = region_create();
+    struct plan_data data;
+    plan_to_data(plan, region, &data);
+    if (evaluation) data.evaluation_arena = evaluation->arena_bytes;
+    const enum status status = simulate(&data);
+    if (status != ST_DIFFERS) return status;
+    return fail(ST_FAILED, "the checker refuses the plan that was made: %s", status_message());
+}
+
+enum status job_check_plans(struct job *job)
+{
+    const uint64_t start = clock_now_ns();
+    TRY(check_plan(job->plan, job->evaluation));
+    if (job->evaluation) TRY(check_plan(job->evaluation, NULL));
+    job->checking_ns = clock_now_ns() - start;
+    return ST_OK;
 }
 
 enum status job_create(struct spec *spec, struct job **job)

@@ -7,6 +7,10 @@
 /* Adds costs and plans to a prepared job. ST_SPEC, ST_MISSING or ST_FAILED with the message set. */
 enum status job_make_plans(struct job *job);
 
+/* Puts the plans before the checker, which shares no code with what made them, before they are run. ST_FAILED: one is
+ * wrong; the message names its op. */
+enum status job_check_plans(struct job *job);
+
 /* job_prepare() and job_make_plans(). */
 enum status job_create(struct spec *spec, struct job **job);
 

@@ -6,6 +6,7 @@
 
 #include "job/batches.h"
 #include "job/machine.h"
+#include "run/job_plans.h"
 #include "run/progress.h"
 #include "run/signals.h"
 #include "run/state_file.h"
@@ -374,7 +375,8 @@ enum status training_run(struct job *job, const struct training_options *options
     struct training t = {
         .options = options, .job = job, .end = job->steps, .report.accuracy = NAN, .start = clock_now_ns()};
     if (options->steps > 0 && options->steps < job->steps) t.end = options->steps;
-    enum status status = begin(&t);
+    enum status status = job_check_plans(job); /* this process made them, and runs them */
+    if (status == ST_OK) status = begin(&t);
     if (status == ST_OK) {
         send_report(&t, options->descriptor);
         if (job->weights && !options->quiet) fprintf(stderr, "weights   %s\n", weights_text(job->weights));
