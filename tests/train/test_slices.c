@@ -396,3 +396,37 @@ Test(slices, gradients_of_dropout_are_those_of_the_undivided_batch, .timeout = 1
             }
     cr_assert(plans > 150, "%d plans", plans);
 }
+
+/* ---- checked recomputations ---- */
+
+/* Of one slice alone: the same numbers as in its first forward are right, others are found. */
+Test(slices, the_recomputation_of_any_slice_is_checked)
+{
+    enum { SLICES = 3 };
+    struct net net = nets[0];
+    net.batch = 6;
+    for (int slice = 0; slice < SLICES; slice++)
+        for (int wrong = 0; wrong < 2; wrong++) {
+            struct graph *graph = net_build(&net, RELU_OUTPUT);
+            const enum rng_mode rng = wrong ? RNG_UNSAFE : RNG_STASH;
+            struct executor *exec;
+            float loss[2];
+            sliced_graph(graph, SLICES, 0, &(struct source){.seed = 1});
+            struct bench bench = set_up_graph(&net, "ref", graph);
+            struct schedule schedule = schedule_empty(graph->region);
+            schedule_append(&schedule, STEP_FORWARD, 0, graph->nodes);
+            schedule_append_step(&schedule, (struct step){STEP_FORWARD, 0, graph->nodes - 1, RELU_AUTO, slice});
+            schedule_append(&schedule, STEP_BACKWARD, 0, graph->nodes);
+            plan_auto *plan =
+                plan_build(bench.network, &schedule, &(struct plan_options){.lower = {.drop_dead = true, .rng = rng}});
+            const struct executor_options options = {.rng = rng, .seed = 3, .check_recompute = true};
+            cr_assert(executor_create(plan, &options, &exec) == ST_OK, "%s", status_message());
+            fill(executor_batch(exec), net.batch * shape_elements(&net.input), 5);
+            for (int p = 0; p < graph->parameters; p++)
+                fill(executor_parameter(exec, p), graph->parameter[p].elements, 100 + (uint32_t)p);
+            cr_assert(executor_step(exec, 0, loss) == (wrong ? ST_DIFFERS : ST_OK), "slice %d: %s", slice,
+                      status_message());
+            executor_destroy(exec);
+            tear_down(&bench);
+        }
+}
