@@ -221,6 +221,56 @@ Test(resume, recorded_steps_must_have_the_same_bits_again)
     }
 }
 
+/* A run of small.yaml without end, once it has recorded some steps. */
+static pid_t start_long(const char *overrides, long steps)
+{
+    const pid_t pid = background_start(&cli, "", overrides);
+    for (int k = 0; k < 3000 && background_steps(&cli) < steps; k++) usleep(20000);
+    return pid;
+}
+
+/* A step follows the state of a run that was stopped, and is computed again by the process that goes on: so a machine
+ * that does not repeat the bits is found before it adds any. */
+Test(resume, a_stopped_run_computes_a_recorded_step_again)
+{
+    static const struct {
+        int signal;
+        const char *overrides;
+    } stops[] = {{SIGTERM, ""}, {SIGINT, " state_every=1"}, {SIGINT, " state_every=1000000"}};
+    for (size_t i = 0; i < sizeof stops / sizeof *stops; i++) {
+        char overrides[128], path[512], arguments[256];
+        struct result *result;
+        snprintf(overrides, sizeof overrides, "--only variant steps=100000000%s", stops[i].overrides);
+        const pid_t pid = start_long(overrides, 3);
+        kill(pid, stops[i].signal);
+        cr_assert(background_end(pid) == 128 + stops[i].signal);
+        cr_assert(folder_count(cli.folder, ".h5.state") == 1, "%s", stops[i].overrides);
+        cr_assert(background_result(&cli, ".part", path) && result_open(path, &result) == ST_OK);
+        const size_t steps = result->steps;
+        result_close(result);
+        alter_digest(path, steps - 1, 2);
+        snprintf(arguments, sizeof arguments, "run small.yaml --quiet %s", overrides);
+        expect(1, arguments);
+        snprintf(arguments, sizeof arguments, "step %zu has other bits than ", steps - 1);
+        cli_complains(&cli, arguments);
+        shell("rm -r results");
+    }
+}
+
+/* Wherever it was killed, as at a state after every step. */
+Test(resume, so_does_a_killed_run)
+{
+    enum { KILLS = 5 };
+    for (int i = 0; i <= KILLS; i++) {
+        const pid_t pid = start_long("--only variant steps=100000000 state_every=1", 4 * (i + 1));
+        for (int k = 0; i && k < 3000 && !background_said(&cli, "goes on after"); k++) usleep(20000);
+        cr_assert(background_said(&cli, "variant: goes on after ") == (i > 0));
+        cr_assert(!background_said(&cli, "no recorded step"), "kill %d", i);
+        background_signal(pid, i < KILLS ? "KILL" : "INT");
+        cr_assert(background_end(pid) == 128 + (i < KILLS ? SIGKILL : SIGINT));
+    }
+}
+
 /* ---- what a command does with what is there ---- */
 
 Test(resume, a_complete_baseline_is_not_run_again_where_the_variant_goes_on)
@@ -288,7 +338,7 @@ Test(resume, a_time_limit_leaves_a_state)
         cr_assert(background_said(&cli, "the same command goes on from its state") == stops[i].states);
         struct result *result;
         cr_assert(background_result(&cli, ".part", path) && result_open(path, &result) == ST_OK);
-        snprintf(overrides, sizeof overrides, "goes on after %zu of ", result->steps);
+        snprintf(overrides, sizeof overrides, "goes on after %zu of ", result->steps - 1); /* one is computed again */
         result_close(result);
         if (stops[i].states) {
             snprintf(path, sizeof path, "steps=100000000 %s", stops[i].overrides);

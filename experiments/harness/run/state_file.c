@@ -75,6 +75,14 @@ static char *path_of(const char *result, char path[RECORD_PATH])
     return path;
 }
 
+/* The new one, until it replaces the old one; path: of the old one, in the caller's memory. */
+static struct new_file new_one(const char *result, char path[RECORD_PATH])
+{
+    struct new_file fresh = {.path = path_of(result, path)};
+    snprintf(fresh.name, sizeof fresh.name, "%s.new", path);
+    return fresh;
+}
+
 bool state_file_exists(const char *result)
 {
     char path[RECORD_PATH];
@@ -83,11 +91,10 @@ bool state_file_exists(const char *result)
 
 void state_file_remove(const char *result)
 {
-    struct new_file file;
     char path[RECORD_PATH];
-    unlink(path_of(result, path));
-    snprintf(file.name, sizeof file.name, "%s.new", path);
-    new_file_drop(&file);
+    const struct new_file fresh = new_one(result, path);
+    unlink(path);
+    new_file_drop(&fresh);
 }
 
 static enum status put(int descriptor, const char *path, uint64_t at, size_t bytes, void *from)
@@ -148,8 +155,7 @@ enum status state_file_write(const struct state_file *f, const struct state_figu
                              const struct best_case *least)
 {
     char path[RECORD_PATH];
-    struct new_file fresh = {.path = path_of(f->path, path)};
-    snprintf(fresh.name, sizeof fresh.name, "%s.new", path);
+    const struct new_file fresh = new_one(f->path, path);
     const int descriptor = new_file_create(fresh.name);
     if (descriptor < 0) return fail(ST_FAILED, "%s: cannot write: %s", path, strerror(errno));
     const struct heading h = heading_create(f->job);
@@ -160,7 +166,16 @@ enum status state_file_write(const struct state_file *f, const struct state_figu
     free(h.head);
     if (close(descriptor) < 0 && status == ST_OK)
         status = fail(ST_FAILED, "%s: cannot write: %s", path, strerror(errno));
-    return new_file_end(&fresh, status);
+    if (status == ST_OK) status = new_file_sync(fresh.name, O_RDONLY);
+    if (status != ST_OK) new_file_drop(&fresh);
+    return status;
+}
+
+enum status state_file_place(const struct state_file *f)
+{
+    char path[RECORD_PATH];
+    const struct new_file fresh = new_one(f->path, path);
+    return new_file_end(&fresh, ST_OK);
 }
 
 /* ---- reading ---- */

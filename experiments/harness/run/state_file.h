@@ -24,15 +24,18 @@ struct state_figures {
 /* Whether there is one beside a result file. */
 bool state_file_exists(const char *result);
 
-/* Replaces the file once the new one is on the disk. ST_FAILED: it cannot be written (the message names path and
- * reason), and the old one is as it was. */
+/* Writes a new one beside the old one, which is as it was. ST_FAILED: it cannot be written; the message names path and
+ * reason. */
 enum status state_file_write(const struct state_file *file, const struct state_figures *figures,
                              const struct best_case *least);
+
+/* Replaces the old one by the new one, once that is on the disk. ST_FAILED: as above. */
+enum status state_file_place(const struct state_file *file);
 
 /* Fills exec's tensors and figures. ST_FAILED, with the path in the message: it is damaged, of another run, or not the
  * state that past recorded. */
 enum status state_file_read(const struct state_file *file, const struct result *past, struct state_figures *figures,
                             struct best_case *least);
 
-/* Removes it, if it exists. */
+/* Removes it, and a new one beside it, where they exist. */
 void state_file_remove(const char *result);

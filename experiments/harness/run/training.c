@@ -32,6 +32,7 @@ struct training {
     struct result *past;          /* what earlier processes recorded of the run, NULL: nothing */
     struct state_figures earlier; /* theirs, up to the state that it goes on from */
     int64_t recorded, evaluated;  /* steps in past; steps done before its last evaluation */
+    int64_t fresh;                /* steps of a state that has not yet replaced the one before, 0: there is none */
     bool failing;                 /* the last state could not be written */
 };
 
@@ -204,14 +205,25 @@ static bool state_due(const struct training *t)
 {
     const int64_t every = t->job->spec->state_every, done = t->report.steps;
     const int stopped = t->report.stopped;
-    if (t->options->temporary || done <= t->report.state) return false;
+    if (t->options->temporary || done <= t->report.state || done == t->fresh) return false;
     if (!stopped) return every > 0 && done % every == 0 && done < t->end;
     if (done == t->job->steps && t->job->spec->record_state) return false;
     return every > 0 || stopped == SIGTERM || stopped == SIGUSR1;
 }
 
-/* What the file has recorded is on the disk before its state. A state that cannot be written ends no run: the file goes
- * on, and the last state is as it was. */
+/* A state that cannot be written ends no run: the file goes on, and the last state is as it was. */
+static void note_failure(struct training *t)
+{
+    if (t->failing) return;
+    progress_end(&t->progress);
+    fprintf(stderr, "warning: %s; training is not affected, ", status_message());
+    if (t->report.state)
+        fprintf(stderr, "the last state is that after %lld steps\n", (long long)t->report.state);
+    else
+        fprintf(stderr, "there is no state yet\n");
+}
+
+/* What the file has recorded is on the disk before its state. */
 static enum status save_state(struct training *t)
 {
     const struct state_file file = state_file_of(t);
@@ -221,24 +233,40 @@ static enum status save_state(struct training *t)
     measure(t);
     const struct state_figures figures = {.steps = (uint64_t)t->report.steps, .summary = *summary};
     const bool written = state_file_write(&file, &figures, &t->least) == ST_OK;
-    if (written) t->report.state = t->report.steps;
-    if (!written && !t->failing) {
-        progress_end(&t->progress);
-        fprintf(stderr, "warning: %s; training is not affected, ", status_message());
-        if (t->report.state)
-            fprintf(stderr, "the last state is that after %lld steps\n", (long long)t->report.state);
-        else
-            fprintf(stderr, "there is no state yet\n");
-    }
+    t->fresh = written ? t->report.steps : 0;
+    if (!written) note_failure(t);
     t->failing = !written;
     summary->states_ns += clock_now_ns() - start;
     return ST_OK;
+}
+
+/* A state replaces the one before when the step after it is recorded: a process that goes on from it computes that step
+ * again, and so finds whether its machine repeats the bits. */
+static void place_state(struct training *t)
+{
+    const struct state_file file = state_file_of(t);
+    if (!t->fresh) return;
+    const bool placed = state_file_place(&file) == ST_OK;
+    if (placed) t->report.state = t->fresh;
+    if (!placed) note_failure(t);
+    t->failing = !placed;
+    t->fresh = 0;
 }
 
 static enum status evaluate_if_due(struct training *t)
 {
     const int64_t done = t->report.steps;
     return done > t->evaluated && evaluation_due(t->job, done) ? one_evaluation(t) : ST_OK;
+}
+
+/* The state is in place at once, as there may be little time; then the step after it is recorded. */
+static enum status stop(struct training *t)
+{
+    if (state_due(t)) TRY(save_state(t));
+    place_state(t);
+    const int64_t done = t->report.steps;
+    const bool bare = done && t->report.state == done && done >= t->recorded && done < t->end;
+    return bare ? one_step(t, (uint32_t)done) : ST_OK;
 }
 
 static enum status all_steps(struct training *t)
@@ -248,10 +276,11 @@ static enum status all_steps(struct training *t)
     while (!t->report.stopped && t->report.steps < t->end) {
         if ((t->report.stopped = signals_pending())) break;
         TRY(one_step(t, (uint32_t)t->report.steps));
+        place_state(t);
         TRY(evaluate_if_due(t));
         if (!t->report.stopped && state_due(t)) TRY(save_state(t));
     }
-    if (t->report.stopped && state_due(t)) TRY(save_state(t));
+    if (t->report.stopped) TRY(stop(t));
     return t->report.stopped || t->end < t->job->steps ? ST_OK : record_tensors(t->record, true, t->exec);
 }
 
@@ -286,8 +315,9 @@ static enum status go_on(struct training *t)
     if (status == ST_OK) status = take_over(t);
     if (status != ST_OK) return fail(ST_FAILED, "%s; --resume never runs it from the beginning", status_message());
     if (!t->options->quiet)
-        fprintf(stderr, "%s: goes on after %lld of %lld steps\n", t->options->variant, (long long)t->report.steps,
-                (long long)t->job->steps);
+        fprintf(stderr, "%s: goes on after %lld of %lld steps%s\n", t->options->variant, (long long)t->report.steps,
+                (long long)t->job->steps,
+                t->recorded > t->report.steps ? "" : "; no recorded step is left to be computed again");
     return ST_OK;
 }
 
@@ -338,7 +368,8 @@ static enum status finish(struct training *t, enum status status)
     char how[2048 + 16], message[2048];
     struct run_summary *summary = &t->report.summary;
     const bool cut = t->report.stopped || t->end < t->job->steps;
-    snprintf(message, sizeof message, "%s", status_message()); /* record_finish() may replace it */
+    snprintf(message, sizeof message, "%s", status_message()); /* what follows may replace it */
+    place_state(t);
     measure(t);
     if (status == ST_OK)
         snprintf(how, sizeof how, "%s", cut ? "interrupted" : "completed");
