@@ -248,8 +248,8 @@ Test(verify_record, names_a_value_that_the_second_run_computes_otherwise, .timeo
         {"/eval/loss", 0, 1, "steps     DIFFER: "},
         {"/eval/accuracy", 1, -1, "steps     DIFFER: "},
         {"/state/initial/one.weight", 7, 1, "steps     DIFFER: "},
-        {"/state/x", 128 + 9, 1, "record    WRONG: /state/x: step 1 is not the batch of the second run"},
-        {"/state/labels", 4, 1, "record    WRONG: /state/labels: step 0 is not the batch of the second run"},
+        {"/state/x", 128 + 9, 1, "steps     DIFFER: first at step 1, in /state/x"},
+        {"/state/labels", 4, 1, "steps     DIFFER: first at step 0, in /state/labels"},
     };
     struct cli cli;
     char copy[300];

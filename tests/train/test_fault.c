@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tests/support/device_mirror.h"
+#include "tests/support/sliced_schedules.h"
 #include "tests/support/small_training.h"
 #include "tests/support/thinning.h"
 #include "tests/support/token_batches.h"
@@ -145,4 +146,62 @@ Test(fault, running_state_that_moves_twice_is_caught)
         cr_expect(digest_equal(baseline.parameters[step], variant.parameters[step]));
         cr_expect(!digest_equal(baseline.running[step], variant.running[step]));
     }
+}
+
+/* A step in which node is computed again before its own backward, which may read its saved tensors, but not its output.
+ */
+static struct schedule recompute_last(const struct graph *graph, int node)
+{
+    struct schedule schedule = schedule_empty(graph->region);
+    schedule_append(&schedule, STEP_FORWARD, 0, graph->nodes);
+    schedule_append(&schedule, STEP_BACKWARD, node + 1, graph->nodes);
+    schedule_append(&schedule, STEP_FORWARD, node, node + 1);
+    schedule_append(&schedule, STEP_BACKWARD, 0, node + 1);
+    return schedule;
+}
+
+/* At every node for which a plan has an op. Returns their number. */
+static int alter_masks(struct trial *t, const struct plan *plan, const struct trace *baseline)
+{
+    static struct trace variant;
+    const struct graph *graph = t->bench->graph;
+    int op, planted = 0;
+    for (int node = 0; node < graph->nodes; node++) {
+        t->fault = (struct fault){FAULT_MASK_BIT, STEP, node};
+        if (fault_find(plan, &t->fault, true, &op) != ST_OK) continue;
+        run_plan(t, (struct plan *)(uintptr_t)plan, &variant);
+        const int step = first_difference(baseline, &variant, STEPS);
+        cr_assert(step == STEP, "%s, node %s, op %d: %s", t->bench->net->name, graph->node[node].name, op,
+                  plan->schedule);
+        planted++;
+    }
+    return planted;
+}
+
+/* Also of a recomputation that is read for its saved tensors alone: a mask is altered where it is read. */
+Test(fault, masks_are_altered_where_they_are_read, .timeout = 120)
+{
+    static struct trace baseline;
+    int planted = 0;
+    for (int c = 0; c < 8; c++) {
+        struct net net = nets[c & 1 ? 3 : 0];
+        net.batch = 6;
+        struct graph *graph = net_build(&net, RELU_BITS);
+        sliced_graph(graph, c & 2 ? 3 : 1, 0, &(struct source){.seed = 4});
+        struct bench bench = set_up_graph(&net, c & 4 ? "cpu" : "ref", graph);
+        struct trial t = {.bench = &bench,
+                          .learner = &momentum,
+                          .policy = policy_find("store_all"),
+                          .drop_dead = true,
+                          .steps = STEPS};
+        run(&t, &baseline);
+        for (int node = 0; node < graph->nodes; node++) {
+            const struct schedule schedule = recompute_last(graph, node);
+            plan_auto *plan = plan_build(bench.network, &schedule,
+                                         &(struct plan_options){.lower = {node % 2}, .state_per_parameter = 1});
+            planted += graph->node[node].draws ? alter_masks(&t, plan, &baseline) : 0;
+        }
+        tear_down(&bench);
+    }
+    cr_assert(planted > 50, "%d faults", planted);
 }

@@ -1,6 +1,6 @@
 /* Contract: equal means the same bits at every common step, without any tolerance: losses; gradients, parameters,
- * optimiser state and running state by their digests; the other deterministic columns; evaluations; and tensors that
- * both files hold. */
+ * optimiser state and running state by their digests; the other deterministic columns; evaluations; and batches and
+ * tensors that both files hold. */
 #include "analysis/compare.h"
 
 #include <math.h>
@@ -200,6 +200,27 @@ static enum status compare_tensor(struct pair *p, const char *moment, const char
     return ST_OK;
 }
 
+/* The batches of common steps, whose rows are the steps'. */
+static enum status compare_batches(struct pair *p)
+{
+    static const struct {
+        const char *path;
+        enum number number;
+    } batches[] = {{"/state/x", NUMBER_F32}, {"/state/labels", NUMBER_I32}};
+    for (size_t i = 0; i < sizeof batches / sizeof *batches; i++) {
+        const char *path = batches[i].path;
+        uint64_t same = 0, rows = p->a->steps < p->b->steps ? p->a->steps : p->b->steps;
+        if (!h5_exists(&p->a->h5, path) || !h5_exists(&p->b->h5, path)) continue;
+        if (h5_width(&p->a->h5, path) == h5_width(&p->b->h5, path)) /* else the batches are of other sizes */
+            TRY(result_same_rows(p->a, p->b, path, batches[i].number, rows, &same));
+        p->c->tensors++;
+        p->c->same_tensors += same == rows;
+        if (same < rows && is_first(p->c, (int64_t)same))
+            snprintf(p->c->first_tensor, sizeof p->c->first_tensor, "%s", path);
+    }
+    return ST_OK;
+}
+
 /* The tensors of both files: the initial values and, where both ended at the same step, the final ones and the last
  * gradients. */
 static enum status compare_tensors(struct pair *p)
@@ -296,6 +317,7 @@ static enum status compare_results(struct pair *p)
     if (c->steps == 0 && !c->differs)
         return fail(ST_SPEC, "%s and %s have no step in common", p->a->h5.path, p->b->h5.path);
     TRY(compare_evaluations(p));
+    TRY(compare_batches(p));
     TRY(compare_tensors(p));
     TRY(comparison_judge(p));
     c->peak_ratio = ratio((double)p->b->peak_bytes, (double)p->a->peak_bytes);

@@ -171,19 +171,6 @@ static enum status judge_bounds(struct verification *v)
 
 /* ---- the steps ---- */
 
-/* Sets wrong_record where the file's batches are not those of the second run. */
-static enum status judge_batches(struct verification *v, struct result *again, const char *path, enum number number)
-{
-    const uint64_t steps = v->result->steps < again->steps ? v->result->steps : again->steps;
-    uint64_t same;
-    if (v->wrong_record) return ST_OK;
-    TRY(result_same_rows(v->result, again, path, number, steps, &same));
-    if (same < steps)
-        v->wrong_record = region_text(v->result->region, "%s: step %llu is not the batch of the second run", path,
-                                      (unsigned long long)same);
-    return ST_OK;
-}
-
 /* Whether one of the rows is among the differences in the environment. */
 static bool differs_in(const struct verification *v, const char *const *rows)
 {
@@ -243,9 +230,6 @@ static enum status compare_again(struct verification *v, const struct run_report
     v->differences = environment_differences(v->result, other, v->result->region, v->difference);
     judge_elsewhere(v, other);
     TRY(judge_identity(v, other, anew));
-    const bool bits = v->spec->record_state && (v->steps == STEPS_SAME || v->steps == STEPS_DIFFER);
-    if (bits) TRY(judge_batches(v, other, "/state/x", NUMBER_F32));
-    if (bits) TRY(judge_batches(v, other, "/state/labels", NUMBER_I32));
     for (int i = 0; i < v->differences && !v->wrong_record; i++) {
         const struct environment_difference *s = &v->difference[i];
         if (s->pin)
