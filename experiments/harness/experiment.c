@@ -19,7 +19,7 @@ static enum status plan_side(struct side *side)
 {
     TRY(report_error(spec_place(side->spec, job_create(side->spec, &side->job))));
     TRY(report_error(job_check_plans(side->job)));
-    if (side->spec->baseline) report_warning(side->job->dataset->notice);
+    if (side->spec->baseline) job_warn(side->job);
     return report_error(spec_place(side->spec, plan_summary_create(side->job, false, &side->summary)));
 }
 

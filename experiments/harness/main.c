@@ -79,7 +79,7 @@ static enum status run_plan(struct arguments *a)
     enum status status = job_create(spec, &job);
     if (status == ST_OK) status = job_check_plans(job);
     if (status == ST_OK) {
-        report_warning(job->dataset->notice);
+        job_warn(job);
         status = query.question ? plan_query_answer(&query, job, stdout) : plan_one(a, job, !a->given[OPTION_ALONE]);
     }
     return spec_place(spec, status);

@@ -427,3 +427,28 @@ Test(run, evaluation_counts_every_sample_once)
     }
     cli_close(&cli);
 }
+
+/* Settings that are allowed, but without an effect here, are said, and only there. */
+Test(run, settings_without_an_effect_are_said)
+{
+    static const struct {
+        const char *overrides, *says; /* NULL: nothing */
+    } cases[] = {{"", NULL},
+                 {"optimizer.lr=0", "warning: optimizer.lr: 0: no step changes a parameter"},
+                 {"update=fused", NULL},
+                 {"update=fused update_part=4MiB", "warning: update_part: 4.00 MiB: no gradient is divided; "},
+                 {"update=fused update_part=64KiB", "warning: update_part: 64.0 KiB: no gradient is divided; "},
+                 {"update=fused update_part=64KiB data.shape='[64, 64, 1]'", NULL}};
+    static const char *const commands[] = {"plan small.yaml", "run small.yaml --quiet steps=1"};
+    struct cli cli;
+    cli_open(&cli);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int k = 0; k < 2; k++) {
+            char arguments[256];
+            snprintf(arguments, sizeof arguments, "%s %s", commands[k], cases[i].overrides);
+            cli_expect(&cli, 0, arguments);
+            cr_expect(cases[i].says ? strstr(cli.err, cases[i].says) && cli_complaints(&cli) == 1 : !*cli.err, "%s: %s",
+                      arguments, cli.err);
+        }
+    cli_close(&cli);
+}

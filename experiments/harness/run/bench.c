@@ -5,6 +5,7 @@
 
 #include "base/units.h"
 #include "console/terminal.h"
+#include "run/job_plans.h"
 #include "console/work_line.h"
 #include "job/batches.h"
 #include "job/machine.h"
@@ -116,7 +117,7 @@ static enum status time_side(struct bench *b, struct spec *spec, bool baseline)
 {
     job_auto *job = NULL;
     TRY(job_prepare(spec, &job));
-    if (!baseline) report_warning(job->dataset->notice);
+    if (!baseline) job_warn(job);
     TRY(time_nodes(b, job->network));
     if (baseline) return ST_OK;
     costs_describe(&b->costs, job->backend, b->region);

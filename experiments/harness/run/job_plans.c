@@ -1,7 +1,9 @@
 #include "run/job_plans.h"
 
 #include "base/region.h"
+#include "base/units.h"
 #include "check/simulate.h"
+#include "console/terminal.h"
 #include "console/work_line.h"
 #include "result/plan_file.h"
 #include "search/budget.h"
@@ -76,6 +78,20 @@ enum status job_make_plans(struct job *job)
     if (job->dataset->count[spec->eval_split] > 0) return plan_evaluation(job);
     return fail(ST_SPEC, "eval: data set '%s' has no %s samples", job->dataset->kind->name,
                 spec->eval_split == SPLIT_TEST ? "test" : "training");
+}
+
+void job_warn(const struct job *job)
+{
+    const struct spec *spec = job->spec;
+    bool divided = !spec->update_part;
+    for (int i = 0; i < job->graph->nodes; i++) divided |= network_update_parts(job->network, i) > 1;
+    report_warning(job->dataset->notice);
+    if (!divided)
+        report_warning(region_text(spec->region,
+                                   "update_part: %s: no gradient is divided; a part is of rows of a linear layer that "
+                                   "computes the whole batch at once, and has 64 KiB at least",
+                                   BYTES_TEXT(spec->update_part)));
+    if (spec->optimizer_settings.lr == 0) report_warning("optimizer.lr: 0: no step changes a parameter");
 }
 
 static enum status check_plan(const struct plan *plan, const struct plan *evaluation)

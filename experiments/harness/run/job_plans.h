@@ -11,6 +11,9 @@ enum status job_make_plans(struct job *job);
  * wrong; the message names its op. */
 enum status job_check_plans(struct job *job);
 
+/* Warns of what a user may not expect: other data, and settings without an effect. */
+void job_warn(const struct job *job);
+
 /* job_prepare() and job_make_plans(). */
 enum status job_create(struct spec *spec, struct job **job);
 

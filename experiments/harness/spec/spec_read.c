@@ -2,6 +2,7 @@
 #include "spec/spec_read.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -139,6 +140,14 @@ static void read_model(struct spec_reader *reader, const struct yaml_tree *root,
 
 /* ---- lists of their own ---- */
 
+/* Why a figure cannot miss its only bound; NULL: it can. */
+static const char *cannot_miss(const struct expectation *e)
+{
+    if (e->what <= EXPECT_TIME_RATIO && isnan(e->below) && e->above == 0) return "a ratio is always above 0";
+    if (e->what == EXPECT_ACCURACY && isnan(e->above) && e->below > 1) return "an accuracy is at most 1";
+    return NULL;
+}
+
 static void read_expectations(struct yaml_reader *r, const struct yaml_tree *root, struct spec *spec)
 {
     static const char *const also[] = {"at", NULL};
@@ -160,6 +169,8 @@ static void read_expectations(struct yaml_reader *r, const struct yaml_tree *roo
         if (e->at) sweep_condition(r, e->at, region_text(r->region, "%s.at", path), spec, value);
         if (yaml_tree_find(list->item[i], "below") < 0 && yaml_tree_find(list->item[i], "above") < 0)
             yaml_read_error(r, list->item[i], path, NULL, "neither below nor above; expected a bound");
+        else if (cannot_miss(e))
+            yaml_read_error(r, list->item[i], path, NULL, "cannot fail: %s; expected another bound", cannot_miss(e));
     }
 }
 
