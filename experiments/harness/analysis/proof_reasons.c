@@ -6,6 +6,7 @@
 
 #include "analysis/compare.h"
 #include "analysis/proof_rule.h"
+#include "analysis/time_doubts.h"
 #include "base/text.h"
 #include "console/utf8.h"
 #include "result/provenance.h"
@@ -203,6 +204,12 @@ static void find_ones(struct pair *p, char *text)
         add(text, "data: ones: all samples are alike, so that an exchange of samples would not show");
 }
 
+static void find_times(struct pair *p, char *text)
+{
+    const char *doubts = time_doubts(p->a, p->b, p->c->name);
+    if (doubts) add(text, "%s", doubts);
+}
+
 static void find_evaluations(struct pair *p, char *text)
 {
     const uint64_t *count = p->evaluations, both = (uint64_t)p->c->evaluations;
@@ -290,6 +297,7 @@ static const struct {
     {"notes", "no_digests", find_no_digests},
     {"notes", "other_data", find_other_data},
     {"notes", "ones", find_ones},
+    {"notes", "times", find_times},
 };
 
 static void add_remark(struct pair *p, const char *list, const char *name, char text[REMARK_TEXT])

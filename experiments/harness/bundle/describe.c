@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "analysis/figures.h"
+#include "analysis/result_row.h"
+#include "analysis/time_doubts.h"
 #include "base/units.h"
 #include "bundle/bundle.h"
 #include "report/report_tree.h"
@@ -117,6 +119,31 @@ static void print_runs(const struct bundle *b, FILE *out)
     }
 }
 
+/* Why the measured times of variants and their baselines may mislead. */
+static enum status print_doubts(const struct bundle *b, FILE *out)
+{
+    json_auto_t *rows = json_array();
+    for (int i = 0; i < b->files; i++) {
+        const char *name = b->file[i].name, *slash = strrchr(name, '/');
+        if (!b->file[i].path || !slash) continue;
+        json_t *row = result_row(b->file[i].path);
+        PUT_ALL(row, KEY("experiment", region_text(b->region, "%.*s", (int)(slash - name), name)), KEY("name", name),
+                KEY("file", b->file[i].path));
+        ADD(rows, row);
+    }
+    EACH (rows, i, run) {
+        const bool variant = result_row_is_whole(run) && !strcmp(figure_string(run, "side"), "variant");
+        const json_t *baseline = variant ? result_row_baseline(rows, run) : NULL;
+        result_auto *x = NULL, *y = NULL;
+        if (!baseline) continue;
+        TRY(result_open(figure_string(baseline, "file"), &x));
+        TRY(result_open(figure_string(run, "file"), &y));
+        const char *doubts = time_doubts(x, y, (const char *const[]){"the baseline", "the variant"});
+        if (doubts) fprintf(out, "- %s: %s.\n", figure_string(run, "name"), doubts);
+    }
+    return ST_OK;
+}
+
 /* The values that the runs have of an attribute, equal ones once; "": no run has it. */
 static const char *values_of(const struct bundle *b, const char *group, const char *name)
 {
@@ -131,8 +158,9 @@ static const char *values_of(const struct bundle *b, const char *group, const ch
     return all;
 }
 
-/* {runs} stands for a row a run, {GROUP NAME} for the values of an attribute; a line without any is left out. */
-static void print_readme(const struct bundle *b, FILE *out)
+/* {runs} stands for a row a run, {doubts} for a line a variant whose times may mislead, {GROUP NAME} for the values of
+ * an attribute; a line without any is left out. */
+static enum status print_readme(const struct bundle *b, FILE *out)
 {
     for (const char *line = readme, *end; *line; line = end + 1) {
         char group[64], name[64];
@@ -140,6 +168,8 @@ static void print_readme(const struct bundle *b, FILE *out)
         end = strchr(line, '\n');
         if (strncmp(line, "{runs}", 6) == 0) {
             print_runs(b, out);
+        } else if (strncmp(line, "{doubts}", 8) == 0) {
+            TRY(print_doubts(b, out));
         } else if (sscanf(line, "- %*[^{\n]%n{%63s %63[^}]", &before, group, name) == 2) {
             const char *values = values_of(b, group, name);
             if (*values) fprintf(out, "%.*s%s\n", before, line, values);
@@ -147,6 +177,7 @@ static void print_readme(const struct bundle *b, FILE *out)
             fprintf(out, "%.*s\n", (int)(end - line), line);
         }
     }
+    return ST_OK;
 }
 
 enum status bundle_describe(struct bundle *bundle)
@@ -154,8 +185,9 @@ enum status bundle_describe(struct bundle *bundle)
     freed_auto char *text = NULL;
     size_t length;
     FILE *out = open_memstream(&text, &length);
-    print_readme(bundle, out);
+    const enum status status = print_readme(bundle, out);
     fclose(out);
+    TRY(status);
     TRY(bundle_add(bundle, "README.md", NULL, text));
     json_auto_t *tree = crate(bundle);
     freed_auto char *metadata = json_dumps(tree, JSON_INDENT(1));

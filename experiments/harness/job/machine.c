@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/region.h"
@@ -136,6 +137,13 @@ static uint64_t status_bytes(const char *key)
 uint64_t process_rss(void) { return status_bytes("VmRSS:"); }
 
 uint64_t process_high_water(void) { return status_bytes("VmHWM:"); }
+
+uint64_t process_worked_ns(void)
+{
+    struct timespec worked = {0};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &worked);
+    return (uint64_t)worked.tv_sec * 1000000000 + (uint64_t)worked.tv_nsec;
+}
 
 char *command_output(const char *command, size_t most, int *code)
 {

@@ -23,6 +23,9 @@ struct machine_memory memory_left(struct backend *backend);
 uint64_t process_rss(void);
 uint64_t process_high_water(void);
 
+/* The time that processors worked for this process, all its threads together. */
+uint64_t process_worked_ns(void);
+
 /* What a shell command prints, at most so many bytes, to be freed; $REMATCH_FOLDER is this program's folder in it.
  * *code: its exit code, -1: it could not be run, or printed more. */
 char *command_output(const char *command, size_t most, int *code);

@@ -435,6 +435,8 @@ function verdicts() {
       ...data.sweep.axes.map(axis => ({head: axis.key, of: pair => axis.values[data.sweep.runs.indexOf(pair.b)]})), {head: "Live peak", of: pair => data.runs[pair.b]["/plan"].live_peak_bytes, text: bytes},
       {head: "Live ratio", of: pair => pair.live_ratio, text: factor}, {head: "Planned", of: pair => data.runs[pair.b]["/plan"].slowdown, text: factor},
       {head: "Time ratio", of: pair => pair.time_ratio, text: factor}, {head: "Verdict", of: pair => pair.sentence, long: true}], pairs, "Verdicts"));
+    for (const pair of compared) for (const note of pair.notes.filter(note => note.name === "times"))
+      page.append(make("p", {class: "soft"}, `Note: run ${pair.b + 1}: ${note.text}`));
   } else banner("", "Not compared", "There is no baseline and variant of one experiment among the files.");
   for (const note of data.notes) page.append(make("p", {class: "soft"}, `Note: ${note}`));
 }

@@ -424,6 +424,7 @@ static void summarise(struct h5 *h5, const struct job *job, const char *status, 
         h5_attribute_u64(h5, "/summary", "device_used_bytes", summary->device_used);
         table_write_attributes(h5, "/summary", record_device_columns, &summary->figures);
     }
+    h5_attribute_u64(h5, "/summary", "processor_ns", summary->processor_ns);
     summarise_prediction(h5, job, &summary->figures);
     summarise_ops(h5, least);
     for (int i = 0; i < CLOCK_CLASSES; i++) {

@@ -40,6 +40,7 @@ struct run_summary {
     uint64_t device_start, device_used;
     uint64_t wall_ns, setup_ns; /* of all pieces */
     uint64_t states_ns;         /* of writing state files */
+    uint64_t processor_ns;      /* that the process worked after its set-up, all threads; of all pieces */
     uint64_t clock_ns[CLOCK_CLASSES];
     char not_finite[NOT_FINITE];   /* the loss, output or gradient that ended the run by not being finite, or "" */
     struct record_figures figures; /* set by record_finish() */

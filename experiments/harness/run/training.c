@@ -24,9 +24,9 @@ struct training {
     struct progress progress;
     struct run_report report;
     struct best_case least;
-    int64_t end; /* steps after which it ends: the job's, or fewer */
-    uint64_t start;
-    bool ahead; /* the next step's batch was made during the last step, in next_ns */
+    int64_t end;            /* steps after which it ends: the job's, or fewer */
+    uint64_t start, worked; /* its time, and that of the processors for it, before the first step */
+    bool ahead;             /* the next step's batch was made during the last step, in next_ns */
     uint64_t next_ns;
 
     struct result *past;          /* what earlier processes recorded of the run, NULL: nothing */
@@ -189,6 +189,7 @@ static void measure(struct training *t)
     now->high_water = high_water > earlier->high_water ? high_water : earlier->high_water;
     now->device_used = device_used(t->job->backend);
     now->wall_ns = earlier->wall_ns + clock_now_ns() - t->start;
+    now->processor_ns = earlier->processor_ns + process_worked_ns() - t->worked;
     for (int i = 0; i < CLOCK_CLASSES; i++) now->clock_ns[i] = earlier->clock_ns[i] + t->job->backend->clock_ns[i];
 }
 
@@ -359,6 +360,7 @@ static enum status begin(struct training *t)
     TRY(open_record(t));
     memset(t->job->backend->clock_ns, 0, sizeof t->job->backend->clock_ns);
     t->report.summary.setup_ns = t->earlier.summary.setup_ns + clock_now_ns() - t->start;
+    t->worked = process_worked_ns();
     return ST_OK;
 }
 
