@@ -320,13 +320,13 @@ static enum status gather(struct plan_summary *s, bool choices)
             KEY(timed ? "backward_time" : "backward_flops", plan->backward_flops),
             KEY(timed ? "recompute_time" : "recompute_flops", plan->recompute_flops), KEY("costs", job_costs(job)));
     if (job->costs) PUT(all, "predicted_step_ns", costs_predict(job->costs, plan));
-    PUT_ALL(
-        all, KEY("planning_ms", (double)job->planning_ns * 1e-6), KEY("preparing_ms", (double)job->preparing_ns * 1e-6),
-        KEY("checking_ms", (double)job->checking_ns * 1e-6),
-        KEY("peak", peak_figures(plan)), KEY("bounds", bound_figures(&job->bounds, plan)),
-        KEY("budget_bounds", budget ? bound_figures(&job->budget_bounds, plan) : json_null()), KEY("placing", placing),
-        KEY("policy_found", *job->notes.found ? job->notes.found : NULL), KEY("machine_bytes", s->machine.bytes),
-        KEY("machine_limit", s->machine.limit), KEY("fits", json_boolean(plan_summary_fits(s))));
+    PUT_ALL(all, KEY("planning_ms", (double)job->planning_ns * 1e-6),
+            KEY("preparing_ms", (double)job->preparing_ns * 1e-6), KEY("checking_ms", (double)job->checking_ns * 1e-6),
+            KEY("peak", peak_figures(plan)), KEY("bounds", bound_figures(&job->bounds, plan)),
+            KEY("budget_bounds", budget ? bound_figures(&job->budget_bounds, plan) : json_null()),
+            KEY("placing", placing), KEY("policy_found", *job->notes.found ? job->notes.found : NULL),
+            KEY("machine_bytes", s->machine.bytes), KEY("machine_limit", s->machine.limit),
+            KEY("fits", json_boolean(plan_summary_fits(s))));
     for (int i = 0; i < stages.count; i++) ADD(rows, stage_figures(s, stages.range[i], forwards));
     PUT_ALL(all, KEY("stages", stages.count), KEY("table", rows));
     TRY(add_choices(s, choices));
