@@ -222,7 +222,7 @@ enum status result_open(const char *path, struct result **result)
     const bool running = strcmp(r->status, "running") == 0;
     r->written = running && r->lock != LOCK_FREE;
     r->now = !running || r->lock == LOCK_HELD ? r->status
-             : r->written ? region_text(region, "running, or died after %zu steps: no locks tell", r->steps)
+             : r->written ? region_text(region, "running, or died after %zu steps (no locks here)", r->steps)
                           : region_text(region, "died after %zu steps", r->steps);
     *result = r;
     return ST_OK;

@@ -16,7 +16,7 @@ struct result {
     uint64_t not_finite_step;
     bool whole, written; /* it is a .h5; it is running, and a process writes it, or may (LOCK_UNKNOWN) */
     enum lock lock;
-    const char *now; /* the status, or "died after 3 steps" where no process writes a file that is running */
+    const char *now; /* the status; of a file that is running and not locked, "died after 3 steps" */
 
     /* Bytes, as planned; live_peak: of the steps, counted in dynamic memory; high_water: measured, 0 before the end. */
     uint64_t peak_bytes, live_peak, high_water;
