@@ -78,7 +78,7 @@ static const char *with_numbers(const char *theirs, const int *number, const cha
 static int weight_names(const char *ours, struct region *region, const char *names[WEIGHT_SOURCES_MAX])
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        int number[NUMBERS_MAX], count = 0;
+        int number[NUMBERS_MAX] = {0}, count = 0;
         const char *rest = matched(rows[i].ours, ours, number);
         for (; rest && count < WEIGHT_SOURCES_MAX && rows[i].theirs[count]; count++)
             names[count] = with_numbers(rows[i].theirs[count], number, rest, region);
