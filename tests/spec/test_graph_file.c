@@ -12,6 +12,7 @@
 #include "run/job_plans.h"
 #include "spec/graph_file.h"
 #include "spec/spec.h"
+#include "tests/support/planned_graphs.h"
 #include "tests/support/spec_text.h"
 
 TestSuite(graph_file, .init = spec_text_begin, .fini = spec_text_end);
@@ -28,68 +29,6 @@ Test(graph_file, errors_say_where_and_why)
     int files = each_bad_file("tests/bad_graphs", refuse);
     cr_expect(files >= 60, "%d files", files);
 }
-
-/* Space-separated overrides as an array; the texts stay in copy. */
-static int split(char *copy, const char **argument)
-{
-    char *rest = NULL;
-    int count = 0;
-    for (char *one = strtok_r(copy, " ", &rest); one; one = strtok_r(NULL, " ", &rest)) argument[count++] = one;
-    return count;
-}
-
-struct planned {
-    struct spec *spec;
-    struct job *job;
-};
-
-static enum status make_plan(const char *chain, const char *overrides, struct planned *planned)
-{
-    static char text[4096], copy[256];
-    static const char *argument[16];
-    struct network *network;
-    snprintf(text, sizeof text, "rematch: 1\nname: chain\n%s%s", strncmp(chain, "batch", 5) ? "stages:\n" : "", chain);
-    snprintf(copy, sizeof copy, "%s", overrides);
-    *planned = (struct planned){.spec = NULL};
-    TRY(graph_file_load(write_bytes(text, strlen(text)), split(copy, argument), argument, &planned->spec, &network));
-    if (!planned->spec->policy) planned->spec->policy = policy_find("store_all");
-    return job_create_abstract(planned->spec, network, &planned->job);
-}
-
-static void done(struct planned *planned)
-{
-    job_destroy(planned->job);
-    spec_destroy(planned->spec);
-}
-
-/* Three stages that differ in every key, as in test_abstract_graph.c, which counts their live bytes op by op. */
-#define THREE                                                                                                          \
-    "  - {forward: 1, backward: 2, output: 10, saved: 3, gradient: 7, forward_scratch: 2, backward_scratch: 5}\n"      \
-    "  - {forward: 3, backward: 5, output: 20, saved: 4, gradient: 6, forward_scratch: 1, backward_scratch: 8, "       \
-    "split: true}\n"                                                                                                   \
-    "  - {forward: 7, backward: 11, output: 30, saved: 5, gradient: 9, backward_scratch: 11}\n"
-
-/* Steps with one state between them and a tape of which two never fit (Griewank and Walther, 2000, whose slots count
- * the first state): tape, state read, state written and slots - 1 stored; each step runs once and once to be taped. */
-#define LONG                                                                                                           \
-    "  - {repeat: 2100, forward: 1, backward: 2, output: 1000, saved: 0, gradient: 1000, forward_scratch: 10}\n"       \
-    "  - {forward: 1, backward: 2, output: 1000, saved: 0, gradient: 0, backward_scratch: 9000000}\n"
-#define STEPS(count) "  - {repeat: " #count ", forward: 1, backward: 0, output: 1, saved: 1000, gradient: 0}\n"
-
-#define MASKED                                                                                                         \
-    "  - {name: a, forward: 1, backward: 2, output: 10, saved: 3, gradient: 7, reads: saved}\n"                        \
-    "  - {name: mask, inputs: batch, forward: 3, once: 0.5, backward: 0, output: 4, saved: 0, gradient: 0, "           \
-    "forward_only: true}\n"                                                                                            \
-    "  - {name: b, inputs: [a, mask], forward: 5, backward: 7, output: 10, saved: 0, gradient: 7, reads: [y], "        \
-    "in_place: true}\n"                                                                                                \
-    "  - {name: c, inputs: [b, a], forward: 11, backward: 0, output: 8, saved: 0, gradient: 7, reads: nothing, "       \
-    "passes_gradient: true}\n"                                                                                         \
-    "  - {name: loss, forward: 13, backward: 17, output: 5, saved: 0, gradient: 2, reads: x}\n"
-#define PLAIN "forward: 1, backward: 1, output: 10, saved: 0, gradient: 10, reads: nothing"
-#define CONCATENATED                                                                                                   \
-    "  - {name: a, " PLAIN "}\n  - {name: b, " PLAIN "}\n  - {name: c, " PLAIN "}\n"                                   \
-    "  - {inputs: [a, b, c], forward: 1, backward: 1, output: 30, saved: 0, gradient: 30, reads: nothing}\n"           \
-    "  - {forward: 1, backward: 1, output: 1, saved: 0, gradient: 1, reads: x}\n"
 
 static const struct {
     const char *chain, *overrides;
@@ -128,14 +67,15 @@ static const struct {
 Test(graph_file, peaks_and_times_are_those_counted_by_hand)
 {
     for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
-        struct planned p;
-        cr_assert(make_plan(known[k].chain, known[k].overrides, &p) == ST_OK, "%s: %s", status_message(), messages());
+        struct planned_graph p;
+        cr_assert(planned_graph(known[k].chain, known[k].overrides, &p) == ST_OK, "%s: %s", status_message(),
+                  messages());
         const struct plan *plan = p.job->plan;
         cr_expect(plan->live_peak == known[k].peak && plan_peak(plan) == known[k].peak, "chain %zu: %zu bytes", k,
                   plan->live_peak);
         cr_expect(plan->time == known[k].time, "chain %zu: time %g", k, plan->time);
         cr_expect(p.job->bounds.best <= plan->time && p.job->bounds.memory <= plan->live_peak);
-        done(&p);
+        planned_graph_done(&p);
     }
 }
 
@@ -157,8 +97,8 @@ Test(graph_file, times_may_add_up_to_more_than_2_to_the_53rd)
     for (size_t k = 0; k < sizeof policies / sizeof *policies; k++) {
         char *first = NULL;
         for (size_t u = 0; u < sizeof units / sizeof *units; u++) {
-            struct planned p;
-            cr_assert(make_plan(units[u].chain, policies[k], &p) == ST_OK, "%s: %s", status_message(), messages());
+            struct planned_graph p;
+            cr_assert(planned_graph(units[u].chain, policies[k], &p) == ST_OK, "%s: %s", status_message(), messages());
             const struct plan *plan = p.job->plan;
             const double again = plan->recomputations * units[u].forward;
             const double time = 96 * (units[u].forward + units[u].backward) + again;
@@ -167,7 +107,7 @@ Test(graph_file, times_may_add_up_to_more_than_2_to_the_53rd)
             /* of equally fast schedules `optimal` may find another where sums are rounded */
             if (strstr(policies[k], "optimal") == NULL)
                 cr_expect(!strcmp(first, plan->schedule), "%s: %s", policies[k], plan->schedule);
-            done(&p);
+            planned_graph_done(&p);
         }
         free(first);
     }
@@ -184,26 +124,26 @@ Test(graph_file, every_policy_recomputes_stages_whole)
     static const char *const policies[] = {"policy=every", "policy=sqrt", "policy=chen", "policy=revolve",
                                            "policy.name=segments policy.segments=5"};
     char overrides[128];
-    struct planned p;
-    cr_assert(make_plan(twelve, "policy=every", &p) == ST_OK, "%s", messages());
+    struct planned_graph p;
+    cr_assert(planned_graph(twelve, "policy=every", &p) == ST_OK, "%s", messages());
     cr_expect(p.job->plan->live_peak == (12 * 32 + 512 + 32) * MIB, "%zu", p.job->plan->live_peak);
     cr_expect(p.job->plan->recomputations == 12 && p.job->plan->time == 12 * (5 + 5 + 10));
-    done(&p);
+    planned_graph_done(&p);
     for (size_t k = 0; k < sizeof policies / sizeof *policies; k++) {
         size_t live[2];
         double time[2];
         for (int given = 0; given < 2; given++) {
             snprintf(overrides, sizeof overrides, "%s%s", policies[k], given ? " policy.keep_saved=false" : "");
-            cr_assert(make_plan(twelve, overrides, &p) == ST_OK, "%s: %s", overrides, messages());
+            cr_assert(planned_graph(twelve, overrides, &p) == ST_OK, "%s: %s", overrides, messages());
             cr_expect(p.job->plan->recomputations > 0);
             live[given] = p.job->plan->live_peak, time[given] = p.job->plan->time;
-            done(&p);
+            planned_graph_done(&p);
         }
         cr_expect(live[0] == live[1] && time[0] == time[1], "%s", policies[k]);
         snprintf(overrides, sizeof overrides, "%s policy.keep_saved=true", policies[k]);
-        cr_assert(make_plan(twelve, overrides, &p) == ST_OK, "%s: %s", overrides, messages());
+        cr_assert(planned_graph(twelve, overrides, &p) == ST_OK, "%s: %s", overrides, messages());
         cr_expect(p.job->plan->live_peak > live[0], "%s", overrides);
-        done(&p);
+        planned_graph_done(&p);
     }
 }
 
@@ -223,13 +163,13 @@ static const struct {
 Test(graph_file, wrong_overrides_and_policies_are_refused)
 {
     for (size_t k = 0; k < sizeof refused / sizeof *refused; k++) {
-        struct planned p;
-        cr_expect(make_plan(refused[k].chain ? refused[k].chain : THREE, refused[k].overrides, &p) == ST_SPEC, "%s",
+        struct planned_graph p;
+        cr_expect(planned_graph(refused[k].chain ? refused[k].chain : THREE, refused[k].overrides, &p) == ST_SPEC, "%s",
                   refused[k].overrides);
         const char *told = messages();
         cr_expect(strstr(told, refused[k].says) || strstr(status_message(), refused[k].says), "%s: %s: %s",
                   refused[k].overrides, status_message(), told);
-        done(&p);
+        planned_graph_done(&p);
     }
 }
 
@@ -237,20 +177,20 @@ Test(graph_file, repeat_makes_numbered_copies)
 {
     static const char *const names[] = {"a",       "stage2",  "b[0][0]", "b[1][0]", "stage5",
                                         "b[0][1]", "b[1][1]", "stage8",  "c[0]",    "c[1]"};
-    struct planned p;
-    cr_assert(make_plan("  - {name: a, forward: 1, backward: 1, output: 1, saved: 1, gradient: 1}\n"
-                        "  - {forward: 2, backward: 1, output: 1, saved: 1, gradient: 1}\n"
-                        "  - repeat: 2\n    stages:\n"
-                        "    - {name: b, repeat: 2, forward: 3, backward: 1, output: 1, saved: 1, gradient: 1}\n"
-                        "    - {forward: 4, backward: 1, output: 1, saved: 1, gradient: 1}\n"
-                        "  - {name: c, repeat: 2, forward: 5, backward: 1, output: 1, saved: 1, gradient: 1}\n",
-                        "", &p) == ST_OK,
+    struct planned_graph p;
+    cr_assert(planned_graph("  - {name: a, forward: 1, backward: 1, output: 1, saved: 1, gradient: 1}\n"
+                            "  - {forward: 2, backward: 1, output: 1, saved: 1, gradient: 1}\n"
+                            "  - repeat: 2\n    stages:\n"
+                            "    - {name: b, repeat: 2, forward: 3, backward: 1, output: 1, saved: 1, gradient: 1}\n"
+                            "    - {forward: 4, backward: 1, output: 1, saved: 1, gradient: 1}\n"
+                            "  - {name: c, repeat: 2, forward: 5, backward: 1, output: 1, saved: 1, gradient: 1}\n",
+                            "", &p) == ST_OK,
               "%s", messages());
     cr_assert(p.job->graph->nodes == 10);
     for (int i = 0; i < 10; i++) cr_expect_str_eq(p.job->graph->node[i].name, names[i]);
     static const double forward[] = {1, 2, 3, 3, 4, 3, 3, 4, 5, 5};
     for (int i = 0; i < 10; i++) cr_expect(p.job->network->cost[i].forward == forward[i]);
-    done(&p);
+    planned_graph_done(&p);
 }
 
 Test(graph_file, inputs_in_copies_are_those_of_the_copy)
@@ -261,13 +201,13 @@ Test(graph_file, inputs_in_copies_are_those_of_the_copy)
     } expected[] = {{"stem", {0, -1}},  {"in[0]", {1, -1}},    {"conv[0]", {2, -1}}, {"add[0]", {3, 2}},
                     {"far[0]", {4, 1}}, {"in[1]", {5, -1}},    {"conv[1]", {6, -1}}, {"add[1]", {7, 6}},
                     {"far[1]", {8, 1}}, {"cat.join1", {4, 9}}, {"cat", {10, 0}}};
-    struct planned p;
-    cr_assert(make_plan("  - {name: stem, " PLAIN "}\n"
-                        "  - repeat: 2\n    nodes:\n    - {name: in, " PLAIN "}\n    - {name: conv, " PLAIN "}\n"
-                        "    - {name: add, inputs: [conv, in], " PLAIN "}\n"
-                        "    - {name: far, inputs: [add, stem], " PLAIN "}\n"
-                        "  - {name: cat, inputs: ['add[0]', 'far[1]', batch], " PLAIN "}\n",
-                        "", &p) == ST_OK,
+    struct planned_graph p;
+    cr_assert(planned_graph("  - {name: stem, " PLAIN "}\n"
+                            "  - repeat: 2\n    nodes:\n    - {name: in, " PLAIN "}\n    - {name: conv, " PLAIN "}\n"
+                            "    - {name: add, inputs: [conv, in], " PLAIN "}\n"
+                            "    - {name: far, inputs: [add, stem], " PLAIN "}\n"
+                            "  - {name: cat, inputs: ['add[0]', 'far[1]', batch], " PLAIN "}\n",
+                            "", &p) == ST_OK,
               "%s", messages());
     const struct graph *graph = p.job->graph;
     cr_assert(graph->nodes == 11);
@@ -277,7 +217,7 @@ Test(graph_file, inputs_in_copies_are_those_of_the_copy)
         cr_expect(node->layer->inputs == 1 + (expected[i].inputs[1] >= 0));
         for (int k = 0; k < node->layer->inputs; k++) cr_expect(node->inputs[k] == expected[i].inputs[k], "%d", i);
     }
-    done(&p);
+    planned_graph_done(&p);
 }
 
 /* Sizes of batch 4 at batch 10: 2.5 times as many, rounded up one by one; parameters and what is static stay. */
@@ -286,20 +226,20 @@ Test(graph_file, another_batch_has_sizes_in_proportion)
     static const char nodes[] = "  - {forward: 2, backward: 4, output: 10, saved: 3, gradient: 7, parameters: 300}\n"
                                 "  - {forward: 2, backward: 6, output: 6, saved: 1, gradient: 2, backward_scratch: 5}\n"
                                 "batch: 4\nstatic: 1000\n";
-    struct planned p;
-    cr_assert(make_plan(nodes, "", &p) == ST_OK, "%s", messages());
+    struct planned_graph p;
+    cr_assert(planned_graph(nodes, "", &p) == ST_OK, "%s", messages());
     cr_expect(p.job->plan->live_peak == 10 + 3 + 1 + 2 + 7 + 5 && p.job->plan->time == 14);
     cr_expect(plan_static(p.job->plan) == 2 * 512 + 1024);
-    done(&p);
-    cr_assert(make_plan(nodes, "batch=10", &p) == ST_OK, "%s", messages());
+    planned_graph_done(&p);
+    cr_assert(planned_graph(nodes, "batch=10", &p) == ST_OK, "%s", messages());
     cr_expect(p.job->plan->live_peak == 25 + 8 + 3 + 5 + 18 + 13 && p.job->plan->time == 35);
     cr_expect(plan_static(p.job->plan) == 2 * 512 + 1024 && p.job->plan->slowdown == 1);
-    done(&p);
-    cr_expect(make_plan(nodes, "batch=2147483648", &p) == ST_OK);
+    planned_graph_done(&p);
+    cr_expect(planned_graph(nodes, "batch=2147483648", &p) == ST_OK);
     cr_expect(p.job->plan->live_peak == ((size_t)(10 + 3 + 1 + 2 + 7 + 5) << 31) / 4);
-    done(&p);
-    cr_expect(make_plan("  - {forward: 1, backward: 1, output: 1, saved: 134217728, gradient: 1}\nbatch: 1\n",
-                        "batch=2147483648", &p) == ST_SPEC);
+    planned_graph_done(&p);
+    cr_expect(planned_graph("  - {forward: 1, backward: 1, output: 1, saved: 134217728, gradient: 1}\nbatch: 1\n",
+                            "batch=2147483648", &p) == ST_SPEC);
     cr_expect(strstr(messages(), "node 1: the sizes of all nodes up to it add up to"));
 }
 
@@ -310,27 +250,27 @@ Test(graph_file, largest_batch_is_the_last_that_fits)
 {
     static const char nodes[] = "batch: 3\nstatic: 1000\nstages:\n" THREE;
     struct region *region = region_create();
-    struct planned p;
+    struct planned_graph p;
     for (size_t memory = 1024 + 23; memory < 1024 + 1000; memory += 97) {
         int largest = 0;
         for (int batch = 1; batch < 50; batch++) {
-            cr_assert(make_plan(nodes, region_text(region, "batch=%d", batch), &p) == ST_OK, "%s", messages());
+            cr_assert(planned_graph(nodes, region_text(region, "batch=%d", batch), &p) == ST_OK, "%s", messages());
             if (plan_peak(p.job->plan) <= memory) largest = batch;
-            done(&p);
+            planned_graph_done(&p);
         }
         json_t *rows = json_array(), *notes = json_array();
-        cr_assert(make_plan(nodes, "", &p) == ST_OK, "%s", messages());
+        cr_assert(planned_graph(nodes, "", &p) == ST_OK, "%s", messages());
         cr_assert(largest_batch_find(p.job, memory, INFINITY, region, rows, notes) == ST_OK, "%s", status_message());
         const json_t *found = json_object_get(row_of(rows, "store_all"), "largest_batch");
         cr_expect(json_integer_value(found) == largest, "%zu bytes: %d", memory, (int)json_integer_value(found));
         json_decref(rows);
         json_decref(notes);
-        done(&p);
+        planned_graph_done(&p);
     }
-    cr_assert(make_plan(THREE, "", &p) == ST_OK, "%s", messages());
+    cr_assert(planned_graph(THREE, "", &p) == ST_OK, "%s", messages());
     cr_expect(largest_batch_find(p.job, 1000, INFINITY, region, NULL, NULL) == ST_SPEC);
     cr_expect(strstr(status_message(), "--max-batch needs the key batch"));
-    done(&p);
+    planned_graph_done(&p);
     region_destroy(region);
 }
 
@@ -339,15 +279,15 @@ static json_t *json_of(const char *chain, const char *overrides, bool ops)
 {
     char *text = NULL;
     size_t length;
-    struct planned p;
+    struct planned_graph p;
     FILE *out = open_memstream(&text, &length);
-    cr_assert(out && make_plan(chain, overrides, &p) == ST_OK, "%s", status_message());
+    cr_assert(out && planned_graph(chain, overrides, &p) == ST_OK, "%s", status_message());
     struct plan_summary *summary;
     cr_assert(plan_summary_create(p.job, !strstr(overrides, "policy"), &summary) == ST_OK, "%s", status_message());
     plan_summary_json(summary, ops, out);
     plan_summary_destroy(summary);
     fclose(out);
-    done(&p);
+    planned_graph_done(&p);
     json_t *all = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
     cr_assert(all, "%s", text);
     free(text);
@@ -444,74 +384,4 @@ Test(graph_file, no_policy_is_ahead_of_the_front_behind_a_shortcut)
     cr_expect(row_of(json_object_get(all, "choices"), "dtr"));
     expect_none_ahead(all);
     json_decref(all);
-}
-
-/* The plan's data of a graph file's text. */
-static struct plan_data data_of(const char *text, const char *overrides, struct planned *planned, struct region *region)
-{
-    struct plan_data data;
-    struct network *network;
-    char copy[256];
-    const char *argument[16];
-    snprintf(copy, sizeof copy, "%s", overrides);
-    *planned = (struct planned){.spec = NULL};
-    cr_assert(graph_file_load(write_bytes(text, strlen(text)), split(copy, argument), argument, &planned->spec,
-                              &network) == ST_OK,
-              "%s", messages());
-    planned->spec->resolved = graph_file_print(planned->spec, network, planned->spec->region);
-    cr_assert(job_create_abstract(planned->spec, network, &planned->job) == ST_OK, "%s", status_message());
-    plan_to_data(planned->job->plan, region, &data);
-    return data;
-}
-
-/* What a graph file is resolved to is a graph file of the same network, plan and text. */
-Test(graph_file, a_printed_graph_is_the_same_graph)
-{
-    static const char *const graphs[][2] = {
-        {"policy: every\nstages:\n" THREE, ""},
-        {"title: 'a: title'\nplaced: true\ndrop_dead: false\npolicy: {name: optimal, budget: 90%}\nnodes:\n" STEPS(9),
-         ""},
-        {"batch: 3\nstatic: 1000\npolicy: sqrt\nnodes:\n"
-         "  - {name: a, forward: 3.5, backward: 4, output: 10KiB, saved: 300, gradient: 1000, parameters: 10}\n"
-         "  - {name: 'b: [0]', forward: 5, backward: 4, output: 10, saved: 3, gradient: 10, forward_scratch: 7}\n"
-         "  - {name: m, inputs: [batch], forward: 1, backward: 0, output: 10, saved: 0, gradient: 0, forward_only: "
-         "true}\n"
-         "  - {name: c, inputs: ['b: [0]', m], forward: 5, backward: 4, once: 2, output: 10, saved: 3, gradient: 10, "
-         "split: true, reads: [x, y, saved]}\n"
-         "  - {name: e, forward: 5, backward: 4, output: 50, saved: 0, gradient: 50, reads: y}\n"
-         "  - {name: sum, inputs: [c, a, e], forward: 1, backward: 0, output: 10, saved: 0, gradient: 10, "
-         "reads: nothing, in_place: true, gradient_in_place: true}\n"
-         "  - {forward: 0.1, backward: 1, output: 100, saved: 0, gradient: 100}\n",
-         "batch=7"},
-        {"policy: every\ntensors: [{name: image, bytes: 5, constant: true}, {name: y, bytes: 7}, {name: z, bytes: 3}, "
-         "{name: loss, bytes: 1}, {name: dz, bytes: 3}, {name: dy, bytes: 7}]\noperators:\n"
-         "  - {name: one, time: 2, reads: [image], writes: [y]}\n  - {name: two, time: 3, reads: [y], writes: [z]}\n"
-         "  - {name: three, time: 1, reads: [z], writes: [loss]}\n"
-         "  - {name: d3, phase: backward, time: 4, reads: [z, loss], writes: [dz]}\n"
-         "  - {name: d2, phase: backward, time: 5, reads: [dz, y], writes: [dy]}\n",
-         ""},
-    };
-    struct region *region = region_create();
-    for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
-        struct planned first, again;
-        const char *text = region_text(region, "rematch: 1\nname: graph\n%s", graphs[i][0]);
-        const struct plan_data a = data_of(text, graphs[i][1], &first, region),
-                               b = data_of(first.spec->resolved, "", &again, region);
-        size_t row;
-        cr_expect(!strcmp(first.spec->resolved, again.spec->resolved), "%zu:\n%s\nis not\n%s", i, again.spec->resolved,
-                  first.spec->resolved);
-        cr_assert(a.nodes == b.nodes && a.ops == b.ops && !strcmp(a.hash, b.hash), "%zu:\n%s", i, first.spec->resolved);
-        const struct field *const columns[] = {record_name_columns, record_model_columns, record_node_columns};
-        for (int k = 0; k < 3; k++)
-            cr_expect(!table_difference(columns[k], (size_t)a.nodes, a.node, b.node, sizeof *a.node, &row),
-                      "%zu: row %zu", i, row);
-        for (int n = 0; n < a.nodes; n++)
-            cr_expect(a.node[n].forward_time == b.node[n].forward_time && a.node[n].once_time == b.node[n].once_time &&
-                          a.node[n].backward_time[0] == b.node[n].backward_time[0],
-                      "%zu: times of %s", i, a.node[n].name);
-        cr_expect(!memcmp(a.count, b.count, sizeof a.count) && a.real[REAL_TIME] == b.real[REAL_TIME], "%zu", i);
-        done(&first);
-        done(&again);
-    }
-    region_destroy(region);
 }
