@@ -29,6 +29,12 @@ static enum status emit(const struct policy_input *input, struct schedule *sched
     const struct plan_options *options = policy_plan_options(input);
     struct budget budget;
     struct budgeted budgeted = {.point = -1};
+    const int stages = stages_find(input->network->graph, schedule->region).count;
+    if (stages > OPTIMAL_STAGES_MAX)
+        return fail(ST_SPEC,
+                    "optimal: the network has %d stages; expected at most %d, since its time and memory grow "
+                    "with their square: segments, sqrt, chen, revolve and dtr plan more",
+                    stages, OPTIMAL_STAGES_MAX);
     TRY(budget_parse(settings->budget ? settings->budget : "least", &budget));
     struct optimum *optimum = rivals_prepare(input->network, options->lower.rng);
     rivals_with_budget(optimum, input);

@@ -208,6 +208,10 @@ static void add_reasons(struct plan_summary *s)
     bool kept = plan->recomputations > 0; /* the peak, before the first recomputation, is of what it keeps */
     for (int i = 0; i <= plan->peak_op; i++) kept &= !plan->lowered.op[i].recompute;
     PUT(s->figures, "notes", notes);
+    const int stages = (int)figure_number(s->figures, "stages");
+    if (!s->job->backend && json_array_size(json_object_get(s->figures, "choices")) > 1 && stages > FRONT_STAGES_MAX)
+        figures_note(notes, "without the front of optimal, which is found for up to %d stages; this network has %d",
+                     FRONT_STAGES_MAX, stages);
     if ((double)fixed >= mostly * (double)stored)
         figures_note(notes,
                      "parameters, gradients, optimizer and running state and the batch are %s, %.0f %% of what storing "
@@ -267,7 +271,9 @@ static enum status add_front(struct plan_summary *s, const struct policy *policy
 {
     const struct graph *graph = s->job->graph;
     /* candidates are for stages of several nodes; on a chain they take longer than its front and add next to nothing */
-    const bool chain = stages_find(graph, s->region).count == graph->nodes;
+    const int stages = stages_find(graph, s->region).count;
+    const bool chain = stages == graph->nodes;
+    if (stages > FRONT_STAGES_MAX) return ST_OK;
     struct optimum *optimum = (chain ? optimum_solve : rivals_front)(s->job->network, RNG_COUNTER);
     const struct front *front = &optimum->front;
     const int rows = front->count < FRONT_ROWS ? front->count : FRONT_ROWS;

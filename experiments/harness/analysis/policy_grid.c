@@ -9,7 +9,7 @@
 #include "policies/rivals.h"
 #include "search/solver.h"
 
-enum { VALUES_MAX = 64, SOLVED_NODES_MAX = 24 };
+enum { VALUES_MAX = 64, VALUES_MIN = 4, VALUES_NODES = 1 << 17, SOLVED_NODES_MAX = 24 };
 
 /* ---- plans ---- */
 
@@ -116,6 +116,13 @@ struct key_values {
     const char *value[VALUES_MAX];
 };
 
+/* How many are tried: fewer of a network of thousands of nodes, each of whose plans takes a second. */
+static int values_most(const struct policy_grid *g)
+{
+    const int nodes = g->job->graph->nodes, most = VALUES_NODES / (nodes + 1);
+    return most < VALUES_MIN ? VALUES_MIN : most < VALUES_MAX ? most : VALUES_MAX;
+}
+
 static void add_value(struct key_values *k, const char *value)
 {
     if (k->count < VALUES_MAX) k->value[k->count++] = value;
@@ -124,10 +131,10 @@ static void add_value(struct key_values *k, const char *value)
 /* Whole numbers from 1 to the number of stages, evenly spread where there are many stages. */
 static void stage_values(struct policy_grid *g, struct key_values *k)
 {
-    const int most = stages_find(g->job->graph, g->region).count, count = most < VALUES_MAX ? most : VALUES_MAX;
+    const int all = stages_find(g->job->graph, g->region).count, most = values_most(g), count = all < most ? all : most;
     for (int i = 0; i < count; i++)
-        add_value(k, region_text(g->region, "%d",
-                                 most == count ? i + 1 : 1 + (int)((int64_t)(most - 1) * i / (VALUES_MAX - 1))));
+        add_value(k,
+                  region_text(g->region, "%d", all == count ? i + 1 : 1 + (int)((int64_t)(all - 1) * i / (count - 1))));
 }
 
 static void unit_values(struct policy_grid *g, struct key_values *k)
@@ -139,7 +146,8 @@ static void unit_values(struct policy_grid *g, struct key_values *k)
 static void budget_values(struct policy_grid *g, struct key_values *k)
 {
     add_value(k, g->memory ? region_text(g->region, "%llu", (unsigned long long)g->memory) : "least");
-    for (int percent = 10; !g->memory && percent <= 100; percent += 5)
+    const int step = values_most(g) < 18 ? 90 / (values_most(g) - 1) : 5;
+    for (int percent = 10; !g->memory && percent <= 100; percent += step)
         add_value(k, region_text(g->region, "%d%%", percent));
 }
 
@@ -163,7 +171,8 @@ static void segment_budget_values(struct policy_grid *g, struct key_values *k)
     size_t all = 0;
     for (int v = 1; v < graph->values; v++) all += graph->value[v].bytes;
     add_value(k, "search");
-    for (size_t parts = 2; parts <= PARTS; parts++) add_value(k, region_text(g->region, "%zu", all / parts + 1));
+    const size_t step = values_most(g) < PARTS ? PARTS / (size_t)values_most(g) : 1;
+    for (size_t parts = 2; parts <= PARTS; parts += step) add_value(k, region_text(g->region, "%zu", all / parts + 1));
 }
 
 /* Of each of many plans. */
@@ -239,7 +248,7 @@ static void plan_points(struct policy_grid *g, const struct policy *policy, stru
     const struct plan_options options = job_plan_options(g->job);
     const double noise = 1e-9, slowest = front->point[front->count - 1].time * g->slowdown * (1 + noise);
     const bool all = isinf(g->slowdown);
-    const int count = all && front->count > VALUES_MAX ? VALUES_MAX : front->count;
+    const int count = all && front->count > values_most(g) ? values_most(g) : front->count;
     size_t least = SIZE_MAX;
     g->points = front->count;
     g->left_out = front->count - count;
@@ -259,6 +268,13 @@ static void plan_points(struct policy_grid *g, const struct policy *policy, stru
 
 static void plan_front(struct policy_grid *g, const struct policy *policy)
 {
+    const int stages = stages_find(g->job->graph, g->region).count;
+    if (stages > FRONT_STAGES_MAX) {
+        refuse(g, policy,
+               region_text(g->region, "its front is found for up to %d stages only; this network has %d",
+                           FRONT_STAGES_MAX, stages));
+        return;
+    }
     note(g, policy, "");
     const uint64_t start = clock_now_ns();
     struct optimum *optimum = rivals_front(g->job->network, (enum rng_mode)g->job->spec->rng);
