@@ -21,6 +21,8 @@
 # Variables: VARIANT=release|debug|san MARCH=native|x86-64-v3|... BUILD=folder DEPS=no (install nothing) DEVICE=real
 # (tests use the GPU, not the stand-in).
 
+# The version of --version; CITATION.cff and CHANGELOG.md name it too.
+VERSION := 1.0
 VARIANT ?= release
 MARCH ?= native
 BUILD ?= build/$(VARIANT)
@@ -177,7 +179,7 @@ $(BUILD)/flags $(BUILD)/sources $(BUILD)/backends.def $(BUILD)/build.h: ALWAYS
 text_flags = echo '$(CFLAGS) $(CXXFLAGS) $(DEVICES)'
 text_sources = echo '$(OBJECTS) $(TESTS) $(DEVICE_TESTS) $(TESTED)'
 text_backends.def = printf 'BACKEND(%s)\n' $(BACKENDS)
-text_build.h = printf '\#define BUILD_%s "%s"\n' VARIANT '$(VARIANT)' FLAGS '$(flags)' BACKENDS '$(strip $(BACKENDS))' \
+text_build.h = printf '\#define BUILD_%s "%s"\n' VERSION '$(VERSION)' VARIANT '$(VARIANT)' FLAGS '$(flags)' BACKENDS '$(strip $(BACKENDS))' \
     COMMIT "$$(git rev-parse --verify -q HEAD 2>/dev/null || echo unknown)" DIRTY "$$(git diff HEAD -- . ":!results" ":!*.md" 2>/dev/null | sha1sum | sed \
     's/^da39a3ee5e6b4b0d3255bfef95601890afd80709//; s/ .*//')"
 

@@ -347,8 +347,8 @@ int main(int count, char **words)
     }
     if (strcmp(name, "--version") == 0) {
         terminal_wrap(&stdout);
-        printf("rematch %.12s%s, %s build, backends: %s\n", BUILD_COMMIT, *BUILD_DIRTY ? " with changes" : "",
-               BUILD_VARIANT, BUILD_BACKENDS);
+        printf("rematch %s, commit %.12s%s, %s build, backends: %s\n", BUILD_VERSION, BUILD_COMMIT,
+               *BUILD_DIRTY ? " with changes" : "", BUILD_VARIANT, BUILD_BACKENDS);
         return flushed(ST_OK);
     }
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) name = "help";

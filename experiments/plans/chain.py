@@ -69,7 +69,7 @@ def machine(host=None):
 def program():
     """The commit of the program, as it prints it."""
     version = subprocess.run([PROGRAM, "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout
-    return version.split(",")[0].removeprefix("rematch ")
+    return version.split(", ")[1].removeprefix("commit ")
 
 
 def print_rows(rows):

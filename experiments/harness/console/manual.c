@@ -41,7 +41,7 @@ void manual_help(const struct command *commands, int count, FILE *out)
 {
     fprintf(out, "rematch %s\n", about);
     manual_usage(commands, count, out);
-    fprintf(out, "rematch --version prints how the program was built.\n");
+    fprintf(out, "rematch --version prints the version and how the program was built.\n");
     print_facts("exit codes:", exit_codes, out);
     print_facts("environment:", environment, out);
 }
