@@ -294,6 +294,9 @@ Test(bundle, its_metadata_is_a_crate)
     shell(&cli, "tar --zstd -xf x.tar.zst && cd rematch-bundle && sha256sum --strict -c SHA256SUMS");
     shell(&cli, "cd rematch-bundle && [ $(find . -type f | wc -l) = $(($(wc -l <SHA256SUMS) + 1)) ] && [ $(stat -c %a "
                 "README.md) = 644 ]");
+    /* where the program comes from, and at which commit */
+    shell(&cli, "cd rematch-bundle && grep -q '^    git clone ADDRESS' README.md && grep -q \"^- Software: commit of "
+                "rematch: .$(\"$REMATCH_BIN\" --version | sed 's/.*commit \\([0-9a-z]*\\).*/\\1/')\" README.md");
     snprintf(path, sizeof path, "%s/rematch-bundle/ro-crate-metadata.json", cli.folder);
     json_t *crate = json_load_file(path, JSON_REJECT_DUPLICATES, NULL);
     cr_assert(crate);
