@@ -12,11 +12,30 @@ from deviation import beside
 
 PROGRAM = os.environ.get("REMATCH_BIN", "build/rematch")
 HERE = os.path.dirname(os.path.abspath(__file__))
+# Figures of a plan or a run, as --json and result files name them; what one lacks is left empty.
+FIGURES = ("policy", "settings", "nodes", "batch", "slices", "static_bytes", "live_peak_bytes", "arena_bytes", "peak_bytes",
+           "high_water_bytes", "recomputations", "time", "slowdown", "gap_percent", "predicted_step_ns", "step_best_case_ns",
+           "step_median_ns")
+noted = []  # rows of numbers: of every plan and run that the table is made of
 
 
-def ask(*arguments, seconds=None):
+def note(name, made_by, figures):
+    """Adds a row of numbers: the name of a spec, graph or experiment, and what the plan or run is made by."""
+    noted.append([name, made_by, *(figures.get(key, "") for key in FIGURES)])
+
+
+def note_answer(answer, words):
+    """Adds the plans that an answer of `rematch plan` has: of all policies, unless the words set one."""
+    made_by = " ".join(words)
+    choices = () if "policy" in made_by else answer.get("choices")
+    for figures in answer.get("plans") or answer.get("policies") or choices or [answer]:
+        shared = {"nodes": answer.get("nodes"), "batch": figures.get("largest_batch", answer["batch"])}
+        note(answer["name"], made_by, shared | figures)
+
+
+def ask(*arguments, seconds=None, of=()):
     """The JSON of `rematch plan ARGUMENTS --json`; ends the script where the command fails. Where seconds are given, None in
-    place of a plan that takes longer or whose budget no schedule keeps."""
+    place of a plan that takes longer or whose budget no schedule keeps. of: words for its rows of numbers."""
     try:
         done = subprocess.run([PROGRAM, "plan", *arguments, "--json"], stdout=subprocess.PIPE, timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -25,7 +44,9 @@ def ask(*arguments, seconds=None):
         return None
     if done.returncode:
         sys.exit(done.returncode)
-    return json.loads(done.stdout)
+    answer = json.loads(done.stdout)
+    note_answer(answer, [*of, *(word for word in arguments if "=" in word)])
+    return answer
 
 
 def show(path):
@@ -36,16 +57,22 @@ def show(path):
 def plan_chain(stages, *overrides, seconds=None):
     """Plans a chain of stages, each a dict of its keys; seconds as in ask."""
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
-        file.write("rematch: 1\nname: chain\nstages:\n")
-        for stage in stages:
-            file.write("  - {" + ", ".join(f"{key}: {value}" for key, value in stage.items()) + "}\n")
+        lines = ["{" + ", ".join(f"{key}: {value}" for key, value in stage.items()) + "}" for stage in stages]
+        file.write("rematch: 1\nname: chain\nstages:\n" + "".join(f"  - {line}\n" for line in lines))
         file.flush()
-        return ask("--graph", file.name, *overrides, seconds=seconds)
+        return ask("--graph", file.name, *overrides, seconds=seconds, of=lines if len(lines) < 3 else ())
 
 
 def plan(count, stage, *overrides):
     """Plans count copies of a stage."""
     return plan_chain([{"repeat": count, **stage}], *overrides)
+
+
+def fastest(answer, budget):
+    """The fastest point of a chain's front within a budget of bytes."""
+    point = min((point for point in answer["front"] if point["peak_bytes"] <= budget), key=lambda point: point["time"])
+    note(answer["name"], f"the front within {budget} bytes", point | {"policy": "optimal", "nodes": answer["nodes"]})
+    return point
 
 
 def plan_spec(name, *arguments, seconds=None):
@@ -80,8 +107,9 @@ def print_rows(rows):
 
 def publish(name, columns, rows, commands=(), origin=None):
     """Prints rows of cells. Where the environment has PUBLISH, also writes them to results/published/NAME.csv, below where they
-    come from: the commands of runs, and their commit, machine and date, or this program now. Where it has BESIDE, prints them
-    beside the rows of that file instead."""
+    come from: the commands of runs, and their commit, machine and date, or this program now; and to numbers/NAME.csv the
+    numbers, as they are, of the plans and runs that they are made of. Where it has BESIDE, prints them beside the rows of that
+    file instead."""
     cells = [[str(cell) for cell in row] for row in (columns, *rows)]
     commit, host, date = origin or (program(), machine(), f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}")
     isa = os.environ.get("DNNL_MAX_CPU_ISA")
@@ -93,8 +121,11 @@ def publish(name, columns, rows, commands=(), origin=None):
     print_rows(cells)
     if "PUBLISH" not in os.environ:
         return None
-    with open(path + ".new", "w", encoding="utf-8", newline="") as out:
-        out.writelines(f"# {comment}\n" for comment in comments)
-        csv.writer(out, lineterminator="\n").writerows(cells)
-    os.replace(path + ".new", path)
+    numbers = os.path.join(HERE, "../../results/published/numbers", name + ".csv")
+    os.makedirs(os.path.dirname(numbers), exist_ok=True)
+    for file, table in (path, cells), (numbers, [["name", "made_by", *FIGURES], *noted]):
+        with open(file + ".new", "w", encoding="utf-8", newline="") as out:
+            out.writelines(f"# {comment}\n" for comment in comments)
+            csv.writer(out, lineterminator="\n").writerows(table)
+        os.replace(file + ".new", file)
     return None

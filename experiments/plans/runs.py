@@ -13,7 +13,7 @@ import shlex
 import subprocess
 import sys
 
-from chain import HERE, PROGRAM, ask, machine, program, show
+from chain import HERE, PROGRAM, ask, machine, note, program, show
 
 ROOT = os.path.normpath(os.path.join(HERE, "../.."))
 origins = []  # (commit, host, date) of every run and plan that the table was made of; a plan has no host and no date
@@ -53,6 +53,7 @@ def load(path, command):
         sys.exit(f"{path}: synthetic tokens stand in for its data; {command}")
     origins.append((file["/provenance/git"]["commit"][:12] + (" with changes" if file["/provenance/git"]["dirty"] else ""),
                     file["/provenance/host"], file["/"]["created"][:10]))
+    note(file["/"]["experiment"], path, file["/plan"] | file["/summary"])
     return Run(file["/plan"] | file["/summary"], path=path, command=command, stored=None, losses=file["steps"]["loss"],
                eval=file["eval"], file=file)
 
