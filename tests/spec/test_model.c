@@ -299,6 +299,7 @@ Test(model, parameter_counts_match_the_published_models)
     static const struct {
         const char *file;
         int64_t height, width, channels, classes, parameters;
+        const char *model; /* an override, or NULL */
     } cases[] = {
         {"experiments/vgg16-recompute.yaml", 224, 224, 3, 1000, 138357544}, /* Keras' VGG16 */
         {"experiments/vgg16-cifar10.yaml", 224, 224, 3, 1000, 138357544},
@@ -321,6 +322,15 @@ Test(model, parameter_counts_match_the_published_models)
         /* Hugging Face's BertModel of bert-base-uncased and of google/bert_uncased_L-2_H-128_A-2, and a classifier */
         {"experiments/bert-recompute.yaml", 3, 128, 0, 3, 109482240 + 768 * 3 + 3},
         {"experiments/bert-tweets.yaml", 3, 64, 0, 3, 4385920 + 128 * 3 + 3},
+        /* torchvision's, GoogLeNet without its auxiliary heads */
+        {"experiments/plans/published-cnns.yaml", 224, 224, 3, 1000, 6624904, "model.file=../models/googlenet.yaml"},
+        {"experiments/plans/published-cnns.yaml", 224, 224, 3, 1000, 3504872, "model.file=../models/mobilenet-v2.yaml"},
+        /* 3x3 convolutions from and to these channels, each with a bias and a norm, and 64x2+2 */
+        {"experiments/plans/published-cnns.yaml", 416, 608, 3, 2,
+         9 * (3 * 64 + 64 * (64 + 128) + 128 * (128 + 256) + 256 * (256 + 512) + 512 * 512 * 3 + 1024 * 512 +
+              2 * 512 * 256 + 256 * 128 * 2 + 128 * 64 * 2 + 64 * 64) +
+             3 * (64 * 5 + 128 * 4 + 256 * 4 + 512 * 5) + 130,
+         "model.file=../models/unet-halved.yaml"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct spec *spec;
@@ -330,7 +340,7 @@ Test(model, parameter_counts_match_the_published_models)
                                .classes = cases[i].classes};
         if (!cases[i].height) data.shape = (struct shape){1, {cases[i].channels}};
         if (!cases[i].channels) data.shape = (struct shape){2, {cases[i].height, cases[i].width}};
-        cr_assert(spec_load(cases[i].file, 0, NULL, &spec) == ST_OK, "%s", messages());
+        cr_assert(spec_load(cases[i].file, cases[i].model ? 1 : 0, &cases[i].model, &spec) == ST_OK, "%s", messages());
         cr_assert(model_build(spec, &data, &graph) == ST_OK, "%s", messages());
         for (int p = 0; p < graph->parameters; p++) total += graph->parameter[p].elements;
         cr_expect(total == cases[i].parameters, "%s: %lld", cases[i].file, (long long)total);
