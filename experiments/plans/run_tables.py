@@ -104,8 +104,8 @@ def dtr_transformer():
         optimal = plan("dtr-transformer", *run["given"], "policy.name=optimal", f"policy.budget={budget}") if budget else run
         rows.append([f"{peak} GB", f"{100 * peak / 9.87:.0f} %", f"{step} ms", f"x{step / 284.7:.3f}" if budget else "",
                      live(run), of_stored(run), slowdown(run), best_case(run, run["stored"]), slowdown(optimal)])
-    return (["DTR, Titan V: peak", "of 9.87 GB", "step", "slower", "ours: live peak", "of store_all", "`dtr`, planned slowdown",
-             "`dtr`, best-case step", "`optimal`, planned slowdown"], rows)
+    return (["DTR, Titan V: peak", "of 9.87 GB", "step, measured", "slower, measured", "ours: live peak", "of store_all",
+             "`dtr`, planned by flops", "`dtr`, best-case step", "`optimal`, planned by flops"], rows)
 
 
 def microbatches():
