@@ -34,6 +34,16 @@ static int lines_of(const char *text)
     return lines;
 }
 
+static void read_file(const struct cli *cli, const char *name, char text[4096])
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", cli->folder, name);
+    FILE *file = fopen(path, "r");
+    cr_assert(file, "%s", path);
+    text[fread(text, 1, 4095, file)] = '\0';
+    fclose(file);
+}
+
 static void run_small(struct cli *cli, char file[256])
 {
     cli_open(cli);
@@ -137,6 +147,18 @@ Test(tables, of_experiments_are_those_of_the_published_files)
                      "../../EXPERIMENTS.md || { echo $csv is in no table >&2; exit 1; }; done") == 0);
 }
 
+/* An experiment is a spec or a study; a study is planned, and so is a spec whose figures are of plans. */
+Test(tables, experiments_are_counted)
+{
+    cr_expect(
+        system("specs=$(ls experiments/*.yaml | wc -l); "
+               "studies=$(grep -lE '^\"\"\"[a-z0-9-]+: ' experiments/plans/*.py | wc -l); "
+               "planned=$(grep '^| .*](#' EXPERIMENTS.md | grep -o 'planned[;)]' | wc -l); all=$((specs + studies)); "
+               "run=$((all - planned)); [ $planned -ge $studies ] && "
+               "grep -q \"reports $all experiments, $run run and $planned only planned\" README.md && "
+               "grep -q \"Of $all experiments $run were run; the $planned marked\" EXPERIMENTS.md") == 0);
+}
+
 /* By a study of that name or by a recipe; and one of plans alone is made, without writing it. */
 Test(tables, each_has_a_command)
 {
@@ -147,6 +169,75 @@ Test(tables, each_has_a_command)
     cr_expect(
         system("test $(/usr/bin/python3 -B experiments/plans/run_tables.py vgg16-relus | grep -c '%) .*%)$') = 2") ==
         0);
+}
+
+/* Beside a table, the numbers of its plans: those that the program reports, and those that its cells were printed from.
+ */
+Test(tables, numbers_are_those_that_the_program_reports)
+{
+    static const char *const keys[] = {"output relu_after_pool=false", "output relu_after_pool=true",
+                                       "bits relu_after_pool=false", "bits relu_after_pool=true"};
+    static const char head[] = "# command: make publish-vgg16-relus\n# commit: ";
+    static const char publish[] =
+        "mkdir -p %s/experiments %s/results/published/numbers && cp -r experiments/*.yaml experiments/models "
+        "experiments/plans %s/experiments && cd %s && PUBLISH=yes /usr/bin/python3 -B experiments/plans/run_tables.py "
+        "vgg16-relus";
+    struct cli cli;
+    char command[2048], table[4096] = "", numbers[4096] = "";
+    cli_open(&cli);
+    snprintf(command, sizeof command, publish, cli.folder, cli.folder, cli.folder, cli.folder);
+    cr_assert(system(command) == 0);
+    read_file(&cli, "results/published/vgg16-relus.csv", table);
+    read_file(&cli, "results/published/numbers/vgg16-relus.csv", numbers);
+    const char *rows = strstr(numbers, "\nname,made_by,");
+    cr_assert(rows && lines_of(++rows) == 5 && !strncmp(numbers, head, sizeof head - 1), "%s", numbers);
+    cr_expect(!strncmp(table, numbers, (size_t)(rows - numbers)), "the same lines # command to # date: %s", numbers);
+    for (int i = 0; i < 4; i++) {
+        char arguments[256], printed[32];
+        snprintf(arguments, sizeof arguments, "plan vgg16-pareto policy=store_all relu_save=%s --alone --json",
+                 keys[i]);
+        json_t *plan = cli_json(&cli, 0, arguments);
+        static const char *const figures[] = {"batch", "static_bytes", "live_peak_bytes", "peak_bytes", "slowdown"};
+        for (size_t k = 0; k < sizeof figures / sizeof *figures; k++)
+            cr_expect(strtod(cell(rows, i + 1, figures[k]), NULL) ==
+                          json_number_value(json_object_get(plan, figures[k])),
+                      "%s: %s", keys[i], figures[k]);
+        snprintf(printed, sizeof printed, "%.2f GiB (", strtod(cell(rows, i + 1, "live_peak_bytes"), NULL) / (1 << 30));
+        cr_expect(strstr(table, printed), "%s: %s", table, printed);
+        json_decref(plan);
+    }
+    cli_close(&cli);
+}
+
+/* Every file of numbers is that of a table, written by the same command; what is in bytes or ns is a number. */
+Test(tables, numbers_of_the_published_files_are_plain)
+{
+    static const char check[] =
+        "import csv, glob, os\n"
+        "files = glob.glob('results/published/numbers/*.csv')\n"
+        "assert files\n"
+        "for path in files:\n"
+        "    lines, table = (open(name).readlines() for name in (path, path.replace('/numbers', '')))\n"
+        "    assert lines[:4] == table[:4], path\n"
+        "    rows = list(csv.DictReader(lines[4:]))\n"
+        "    assert rows, path\n"
+        "    for row in rows:\n"
+        "        for key, text in row.items():\n"
+        "            if key.endswith(('_bytes', '_ns')):\n"
+        "                assert text == '' or float(text) >= 0, (path, row)\n";
+    struct cli cli;
+    char command[512];
+    cli_open(&cli);
+    cli_file(&cli, "check.py", check);
+    snprintf(command, sizeof command, "/usr/bin/python3 -B %s/check.py", cli.folder);
+    cr_expect(system(command) == 0);
+    cli_close(&cli);
+}
+
+/* A study of chains ends with 0 only if its figures are those of another program. */
+Test(tables, an_adjoint_runs_the_steps_of_others_schedules)
+{
+    cr_expect(system("/usr/bin/python3 -B experiments/plans/adjoint.py >/dev/null") == 0);
 }
 
 #define PROVENANCE "# command: make x\n# commit: 1\n# machine: a\n# date: 2026-01-01\n"
