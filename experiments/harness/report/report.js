@@ -133,6 +133,8 @@ function byteAxis(most, title) {
 /* ---- live memory ---- */
 
 const colours = ["activations", "saved", "gradients", "scratch", "parameters"], phases = ["forward", "recompute", "backward"];
+const opAt = (plan, i) => plan.ops.op[i]; /* its number in the step; of many ops, those with the most and the least bytes are here */
+const fewer = plan => plan.ops.op.length < plan.ops.count ? ` ${plan.ops.op.length} of ${plan.ops.count} ops are drawn: of each of many equal parts those with the most and the least live bytes.` : "";
 const sum = values => values.reduce((a, b) => a + b, 0);
 const totals = plan => plan.ops.phase.map((_, op) => sum(plan.categories.map(name => plan.ops.live_bytes[name][op])));
 const planOf = run => run.plan === null ? null : data.plans[run.plan];
@@ -150,10 +152,10 @@ function thinned(live) {
 }
 
 /* Two points for each part, so that it is drawn as a step. */
-const points = (parts, values, size) => parts.flatMap(({from, to, op}) => [from, to].map(x => ({x, y: values(op) / size, op})));
+const points = (plan, parts, values, size) => parts.flatMap(({from, to, op}) => [from, to].map(x => ({x: opAt(plan, x) ?? plan.ops.count, y: values(op) / size, op})));
 
 const tensorsAt = (plan, op) => plan.buffers.text.map((text, i) => ({text, bytes: plan.buffers.bytes[i], category: plan.categories[plan.buffers.category[i]],
-    live: plan.buffers.birth[i] <= op && op <= plan.buffers.death[i]})).filter(b => b.live).sort((a, b) => b.bytes - a.bytes);
+    live: plan.buffers.birth[i] <= opAt(plan, op) && opAt(plan, op) <= plan.buffers.death[i]})).filter(b => b.live).sort((a, b) => b.bytes - a.bytes);
 
 /* A strip of the phases above the plot, a tint below it, and the peak with its largest tensors. */
 function marks(plan, peak, unit, base) {
@@ -163,7 +165,7 @@ function marks(plan, peak, unit, base) {
     beforeDatasetsDraw({ctx, chartArea: {top, bottom}, scales: {x}}) {
       for (let from = 0, to; from < phase.length; from = to) {
         for (to = from; to < phase.length && phase[to] === phase[from];) to++;
-        const [left, right] = [x.getPixelForValue(from), x.getPixelForValue(to)];
+        const [left, right] = [x.getPixelForValue(opAt(plan, from)), x.getPixelForValue(opAt(plan, to) ?? plan.ops.count)];
         ctx.fillStyle = colour(phases[phase[from]]);
         ctx.fillRect(left, top - 12, right - left, 7);
         ctx.globalAlpha = phase[from] === 1 ? .16 : 0;
@@ -172,7 +174,7 @@ function marks(plan, peak, unit, base) {
       }
     },
     afterDatasetsDraw({ctx, chartArea: {left, right, top}, scales: {x, y}}) {
-      const at = x.getPixelForValue(peak.op + .5), height = y.getPixelForValue((peak.bytes + base()) / unit);
+      const at = x.getPixelForValue(opAt(plan, peak.op) + .5), height = y.getPixelForValue((peak.bytes + base()) / unit);
       const lines = [`peak ${bytes(peak.bytes)} at ${plan.ops.text[peak.op]}`, ...tensorsAt(plan, peak.op).slice(0, 3).map(b => `${b.text} ${bytes(b.bytes)}`)];
       ctx.font = `12px ${Chart.defaults.font.family}`;
       const width = Math.max(...lines.map(line => ctx.measureText(line).width)), beside = at + 6 + width < right;
@@ -200,20 +202,20 @@ function memoryChart(parent, id, run, other, limits, withStatic) {
                        ...plan.categories.map((name, c) => [name, colours[c], op => plan.ops.live_bytes[name][op]])];
   /* Every layer reaches from 0 to its own top; the lowest is drawn in front. */
   const layer = ([name, variable, own], i, all) => ({label: name, own, pointRadius: 0, pointHitRadius: 0, borderWidth: 0, fill: "origin", backgroundColor: colour(variable),
-    data: points(shown, op => sum(all.slice(0, i + 1).map(([, , of]) => of(op))), unit.size)});
+    data: points(plan, shown, op => sum(all.slice(0, i + 1).map(([, , of]) => of(op))), unit.size)});
   parent.append(make("h3", {}, `Run ${data.runs.indexOf(run) + 1}, ${run.side}: policy ${run["/plan"].policy}`));
   chart(parent, id, {
     height: 340,
-    label: `Live memory over the ${live.length} ops of a step of the ${run.side}, policy ${run["/plan"].policy}: it peaks at ${bytes(peak.bytes)} in op ` +
-           `${peak.op}, ${plan.ops.text[peak.op]}. Static memory adds ${bytes(fixed)}.`,
-    caption: `At the peak, op ${peak.op} (${plan.ops.text[peak.op]}): ` +
+    label: `Live memory over the ${plan.ops.count} ops of a step of the ${run.side}, policy ${run["/plan"].policy}: it peaks at ${bytes(peak.bytes)} in op ` +
+           `${opAt(plan, peak.op)}, ${plan.ops.text[peak.op]}. Static memory adds ${bytes(fixed)}.`,
+    caption: `At the peak, op ${opAt(plan, peak.op)} (${plan.ops.text[peak.op]}): ` +
              tensorsAt(plan, peak.op).slice(0, 8).map(b => `${b.text} ${bytes(b.bytes)}`).join(", ") + `. Static memory adds ${bytes(fixed)}: ` +
-             Object.entries(plan.static_bytes).filter(([, v]) => v).map(([name, v]) => `${name} ${bytes(v)}`).join(", ") + ".",
+             Object.entries(plan.static_bytes).filter(([, v]) => v).map(([name, v]) => `${name} ${bytes(v)}`).join(", ") + "." + fewer(plan),
     build: () => ({
       type: "line",
       data: {datasets: [
         ...(outline ? [{label: `all of run ${data.runs.indexOf(other) + 1}`, pointRadius: 0, pointHitRadius: 0, borderWidth: 1.5, borderDash: [4, 3], fill: false,
-          borderColor: colour("other"), data: points(thinned(outline), op => outline[op] + base(), unit.size)}] : []),
+          borderColor: colour("other"), data: points(planOf(other), thinned(outline), op => outline[op] + base(), unit.size)}] : []),
         ...stack().map(layer)]},
       options: {
         interaction: {mode: "nearest", axis: "x", intersect: false},
@@ -223,18 +225,18 @@ function memoryChart(parent, id, run, other, limits, withStatic) {
         plugins: {legend: {display: false}, tooltip: {
           filter: item => item.dataset.own, itemSort: (a, b) => b.datasetIndex - a.datasetIndex,
           callbacks: {
-            title: items => items.length ? `op ${items[0].raw.op}: ${plan.ops.text[items[0].raw.op]} (${phases[plan.ops.phase[items[0].raw.op]]})` : "",
+            title: items => items.length ? `op ${opAt(plan, items[0].raw.op)}: ${plan.ops.text[items[0].raw.op]} (${phases[plan.ops.phase[items[0].raw.op]]})` : "",
             label: item => `${item.dataset.label} ${bytes(item.dataset.own(item.raw.op))}`,
             footer: items => {
-              const all = items.length ? tensorsAt(plan, items[0].raw.op) : [], rest = all.slice(8);
-              return [`live: ${bytes(sum(all.map(b => b.bytes)))}`, ...all.slice(0, 8).map(b => `${b.text} ${bytes(b.bytes)}`),
-                      ...(rest.length ? [`and ${rest.length} more, ${bytes(sum(rest.map(b => b.bytes)))}`] : [])];
+              const first = items.length ? tensorsAt(plan, items[0].raw.op).slice(0, 8) : [], all = items.length ? live[items[0].raw.op] : 0;
+              const rest = all - sum(first.map(b => b.bytes));
+              return [`live: ${bytes(all)}`, ...first.map(b => `${b.text} ${bytes(b.bytes)}`), ...(rest ? [`and others, ${bytes(rest)}`] : [])];
             }}}},
       },
       plugins: [marks(plan, peak, unit.size, base)],
     }),
     numbers: () => table([
-      {head: "Op", of: op => op, text: String}, {head: "", of: op => plan.ops.text[op]}, {head: "Phase", of: op => phases[plan.ops.phase[op]]},
+      {head: "Op", of: op => opAt(plan, op), text: String}, {head: "", of: op => plan.ops.text[op]}, {head: "Phase", of: op => phases[plan.ops.phase[op]]},
       ...plan.categories.map(name => ({head: name, of: op => plan.ops.live_bytes[name][op], text: bytes})),
       {head: "Live", of: op => live[op], text: bytes}], live.map((_, op) => op), "Live bytes while each op runs"),
   });
@@ -245,7 +247,7 @@ function memory(into, runs) {
   if (!shown.length) return into.append(make("p", {class: "soft"}, "The plans of these runs are left out; see the notes."));
   const lives = shown.map(run => totals(planOf(run))), fixed = shown.map(run => sum(Object.values(planOf(run).static_bytes)));
   const most = Math.max(...lives.map(live => live.reduce((a, b) => Math.max(a, b), 0)));
-  const limits = {ops: Math.max(...lives.map(live => live.length)), bytes: most, fixed: Math.max(...fixed), unit: byteAxis(most, "live memory")};
+  const limits = {ops: Math.max(...shown.map(run => planOf(run).ops.count)), bytes: most, fixed: Math.max(...fixed), unit: byteAxis(most, "live memory")};
   into.append(make("label", {}, check, " with static memory (parameters, their gradients, optimizer and running state, batch)"),
               key([...shown.map(run => planOf(run).categories).reduce((a, b) => b.length > a.length ? b : a).map((name, c) => [name, colours[c]]), ["static", "static"],
                    ...(shown.length > 1 ? [["all of the other run", "other", true]] : [])]),
@@ -329,7 +331,8 @@ function losses(into, found, names) {
 function nodes(into, run) {
   const plan = planOf(run), timed = run["/plan"].costs === "file"; /* a graph file's, in its unit */
   if (!plan) return;
-  into.append(make("p", {class: "soft"}, `Run ${data.runs.indexOf(run) + 1}, policy ${run["/plan"].policy}. Kept: live when the forward pass ends. Click a head to sort.`),
+  into.append(make("p", {class: "soft"}, `Run ${data.runs.indexOf(run) + 1}, policy ${run["/plan"].policy}. Kept: live when the forward pass ends. Click a head to sort.` +
+      (plan.nodes.length < plan.nodes_count ? ` Of ${plan.nodes_count} nodes the ${plan.nodes.length} that keep or recompute the most bytes.` : "")),
     table([{head: "Node", of: n => n.name}, {head: "Layer", of: n => n.layer}, {head: "Output", of: n => n.shape}, {head: "Size", of: n => n.output_bytes, text: bytes},
       {head: "Kept", of: n => n.bytes, text: v => v ? bytes(v) : NONE}, {head: "Recomputed", of: n => n.recomputations, text: count},
       timed ? {head: "Time of it", of: n => n.recompute_time, text: count} : {head: "Work of it", of: n => n.recompute_flops, text: flops},

@@ -14,7 +14,8 @@ const char report_page_begins[] = "<!DOCTYPE html>\n<!-- rematch report -->\n";
 /* A browser looks for the end of the data's element and for comments within it; JSON can do without the character. */
 void report_print_page(const void *tree, FILE *out)
 {
-    freed_auto char *json = json_dumps(tree, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    json_auto_t *thin = report_thin(tree);
+    freed_auto char *json = json_dumps(thin, JSON_COMPACT | JSON_REAL_PRECISION(17));
     const char *const parts[][2] = {
         {"{style}", embedded_style}, {"{data}", json}, {"{charts}", embedded_charts}, {"{script}", embedded_script}};
     const char *at = embedded_page;

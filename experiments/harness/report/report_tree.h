@@ -25,6 +25,9 @@ json_t *report_axes(const json_t *settings, struct region *region);
 /* The maps of a list of the file's spec, `expect` or `published`, as texts. */
 json_t *report_list(struct result *result, const char *key);
 
+/* report_thin.c: what a page takes of the tree, so that a run adds little to it, however large it is. */
+json_t *report_thin(const json_t *tree);
+
 /* Print a tree, for yaml_write_whole(), and how such a file begins, which may be replaced. */
 void report_print_page(const void *tree, FILE *out);
 void report_print_trace(const void *tree, FILE *out);
