@@ -107,7 +107,7 @@ static bool *kept_nodes(const json_t *nodes, struct region *region)
     NEW(region, held, count + 1);
     NEW(region, kept, count + 1);
     EACH (nodes, i, node)
-        held[i] = (struct held){json_integer_value(get(node, "kept_bytes")) +
+        held[i] = (struct held){json_integer_value(get(node, "bytes")) +
                                     json_integer_value(get(node, "recomputations")) *
                                         json_integer_value(get(node, "output_bytes")),
                                 0, 0, i};
