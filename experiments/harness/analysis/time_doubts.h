@@ -4,6 +4,6 @@
 #include "result/result.h"
 
 /* Why the times of two runs, called by those names, may mislead; NULL: nothing speaks against them. The text is in a's
- * region. Looked at are best-case steps (the one that is planned to take longer must not be faster by more than 5 %, nor
- * slower than twice the planned ratio), and the time that the processors worked, beside that of all threads. */
+ * region. Looked at are best-case steps (the one that is planned to take longer must not be faster by more than 5 %,
+ * nor slower than twice the planned ratio), and the time that the processors worked, beside that of all threads. */
 const char *time_doubts(struct result *a, struct result *b, const char *const name[2]);

@@ -107,10 +107,10 @@ static bool *kept_nodes(const json_t *nodes, struct region *region)
     NEW(region, held, count + 1);
     NEW(region, kept, count + 1);
     EACH (nodes, i, node)
-        held[i] = (struct held){json_integer_value(get(node, "bytes")) +
-                                    json_integer_value(get(node, "recomputations")) *
-                                        json_integer_value(get(node, "output_bytes")),
-                                0, 0, i};
+        held[i] =
+            (struct held){json_integer_value(get(node, "bytes")) + json_integer_value(get(node, "recomputations")) *
+                                                                       json_integer_value(get(node, "output_bytes")),
+                          0, 0, i};
     qsort(held, count, sizeof *held, by_bytes);
     for (size_t i = 0; i < count && i < NODES_MOST; i++) kept[held[i].number] = true;
     return kept;

@@ -5,10 +5,10 @@
 
 #include "base/units.h"
 #include "console/terminal.h"
-#include "run/job_plans.h"
 #include "console/work_line.h"
 #include "job/batches.h"
 #include "job/machine.h"
+#include "run/job_plans.h"
 #include "spec/spec.h"
 #include "yaml/yaml_write.h"
 

@@ -15,7 +15,7 @@ struct graph_build {
     bool full;                    /* there were more nodes than can be planned */
     int nodes;
     struct abstract_node *node;
-    struct names *names; /* of the nodes; a copy that was renamed is there under both names */
+    struct names *names;         /* of the nodes; a copy that was renamed is there under both names */
     const struct yaml_tree **at; /* of each node: what made it in the file */
 };
 
@@ -25,8 +25,8 @@ int graph_build_append(struct graph_build *build, const struct abstract_node *no
 /* Calls the node at index i by a name of its own. */
 void graph_build_name(struct graph_build *build, int i, const char *name);
 
-/* The same as graph_build_append() for a node with any number of inputs, at least one. More inputs than a node can have are
- * taken one after the other by nodes before it without time, which write to the whole output in place, as a
+/* The same as graph_build_append() for a node with any number of inputs, at least one. More inputs than a node can have
+ * are taken one after the other by nodes before it without time, which write to the whole output in place, as a
  * concatenation does: their backward gives each input its gradient. Where the backward reads the inputs, their sum is
  * kept instead. */
 int graph_build_add(struct graph_build *build, const struct abstract_node *node, int inputs, const int *input,

@@ -42,7 +42,7 @@ struct operation {
     int taken;          /* the last node one of whose backward operators wrote its gradient */
     int64_t bytes, gradient, held;
     double back_time, once;
-    bool back; /* has a backward */
+    bool back;    /* has a backward */
     int value;    /* in build; NONE: not added yet */
     int backward; /* the last of its backward operators */
 };
