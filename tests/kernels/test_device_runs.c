@@ -62,7 +62,8 @@ Test(device_runs, a_captured_step_equals_its_calls)
     cli_expect(&cli, 0, arguments);
     snprintf(arguments, sizeof arguments, "%s results=called backend.graph=false", run);
     cli_expect(&cli, 0, arguments);
-    cli_expect(&cli, 0, "compare recorded/small/*.h5 called/small/*.h5");
+    cli_expect(&cli, 4, "compare recorded/small/*.h5 called/small/*.h5"); /* equal; one plan on both sides */
+    cli_says(&cli, "verdict   EQUAL IN EVERY BIT, BUT NOT A PROOF: neither file is of a run that stores everything");
     cli_expect(&cli, 1, "run small.yaml --quiet backend=cuda rng=unsafe");
     cli_says(&cli, "step 0");
     cli_close(&cli);
