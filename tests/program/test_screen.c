@@ -76,7 +76,7 @@ static const struct {
     {"plan --graph stages.chain policy.name=sqrt --ops", 0, "in the file's unit"},
     {"run wide.yaml", 0, "EQUAL IN EVERY BIT"},
     {"run wide.yaml --only variant", 0, "policy manual"},
-    {"run swept.yaml", 0, "point 4 of 4"},
+    {"run swept.yaml", 4, "point 4 of 4"},
     {"bench --costs wide.yaml --out wide.costs", 0, "kinds of nodes"},
     {"plan wide.yaml costs.name=measured costs.file=wide.costs", 0, "by measured costs"},
     {"compare $A $B", 0, "EQUAL IN EVERY BIT"},

@@ -119,27 +119,40 @@ static void print_runs(const struct bundle *b, FILE *out)
     }
 }
 
-/* Why the measured times of variants and their baselines may mislead. */
-static enum status print_doubts(const struct bundle *b, FILE *out)
+/* Why the measured times of a variant and its baseline may mislead. */
+static enum status print_doubt(const json_t *baseline, const json_t *variant, FILE *out)
 {
-    json_auto_t *rows = json_array();
+    static const char *const sides[] = {"the baseline", "the variant"};
+    result_auto *a = NULL, *b = NULL;
+    TRY(result_open(figure_string(baseline, "file"), &a));
+    TRY(result_open(figure_string(variant, "file"), &b));
+    const char *doubts = time_doubts(a, b, sides);
+    if (doubts) fprintf(out, "- %s: %s.\n", figure_string(variant, "name"), doubts);
+    return ST_OK;
+}
+
+/* As variants and baselines are matched by. */
+static json_t *rows_of(const struct bundle *b)
+{
+    json_t *rows = json_array();
     for (int i = 0; i < b->files; i++) {
         const char *name = b->file[i].name, *slash = strrchr(name, '/');
-        if (!b->file[i].path || !slash) continue;
-        json_t *row = result_row(b->file[i].path);
+        json_t *row = b->file[i].path && slash ? result_row(b->file[i].path) : NULL;
+        if (!row) continue;
         PUT_ALL(row, KEY("experiment", region_text(b->region, "%.*s", (int)(slash - name), name)), KEY("name", name),
                 KEY("file", b->file[i].path));
         ADD(rows, row);
     }
+    return rows;
+}
+
+static enum status print_doubts(const struct bundle *b, FILE *out)
+{
+    json_auto_t *rows = rows_of(b), *baselines = result_baselines(rows);
     EACH (rows, i, run) {
         const bool variant = result_row_is_whole(run) && !strcmp(figure_string(run, "side"), "variant");
-        const json_t *baseline = variant ? result_row_baseline(rows, run) : NULL;
-        result_auto *x = NULL, *y = NULL;
-        if (!baseline) continue;
-        TRY(result_open(figure_string(baseline, "file"), &x));
-        TRY(result_open(figure_string(run, "file"), &y));
-        const char *doubts = time_doubts(x, y, (const char *const[]){"the baseline", "the variant"});
-        if (doubts) fprintf(out, "- %s: %s.\n", figure_string(run, "name"), doubts);
+        const json_t *baseline = variant ? result_row_baseline(baselines, run) : NULL;
+        if (baseline) TRY(print_doubt(baseline, run, out));
     }
     return ST_OK;
 }
