@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -10,7 +11,7 @@
 
 #include "base/file.h"
 
-enum { BYTES_MAX = 1 << 24, PIECE = 1 << 16 };
+enum { BYTES_MAX = 1 << 24, PIECE = 1 << 16, WRITER_MS = 5000 };
 
 const char standard_input[] = "/dev/stdin";
 
@@ -34,6 +35,17 @@ static enum status copy(const char *word, int from, int to)
     }
 }
 
+/* Opens a pipe or a terminal. A pipe that no program writes to would never end; a program that was just started may not
+ * have opened it yet. */
+static enum status open_stream(const char *word, bool pipe, int *descriptor)
+{
+    *descriptor = open(word, O_RDONLY | O_CLOEXEC | (pipe ? O_NONBLOCK : 0));
+    if (*descriptor < 0) return cannot(word);
+    struct pollfd writer = {.fd = *descriptor, .events = POLLIN};
+    if (pipe && poll(&writer, 1, WRITER_MS) == 0) return fail(ST_SPEC, "%s: is a pipe that no program writes to", word);
+    return fcntl(*descriptor, F_SETFL, O_RDONLY) == 0 ? ST_OK : cannot(word);
+}
+
 enum status standard_input_hold(char **word)
 {
     static char path[sizeof standard_input];
@@ -43,9 +55,10 @@ enum status standard_input_hold(char **word)
     const bool once = S_ISFIFO(about.st_mode) || S_ISCHR(about.st_mode) || S_ISSOCK(about.st_mode);
     if (!own && !once) return ST_OK;
     if (once) {
-        descriptor_auto int opened = own ? -1 : open(*word, O_RDONLY | O_CLOEXEC);
+        descriptor_auto int opened = -1;
         descriptor_auto int memory = memfd_create("spec", MFD_CLOEXEC);
-        if ((!own && opened < 0) || memory < 0) return cannot(*word);
+        if (memory < 0) return cannot(*word);
+        if (!own) TRY(open_stream(*word, S_ISFIFO(about.st_mode), &opened));
         TRY(copy(*word, own ? STDIN_FILENO : opened, memory));
         if (dup2(memory, STDIN_FILENO) < 0) return cannot(*word);
     }
