@@ -101,17 +101,20 @@ enum status experiment_compare(struct experiment *experiment)
     const struct run_report *variant = &experiment->side[SIDE_VARIANT].report;
     char path[REPORT_PATH + 8];
     snprintf(path, sizeof path, "%s%s", variant->path, variant->finished ? "" : ".part");
-    return report_error(compare_files(experiment->side[SIDE_BASELINE].report.path, path, &experiment->comparison));
+    TRY(report_error(compare_files(experiment->side[SIDE_BASELINE].report.path, path, &experiment->comparison)));
+    experiment->compared = true;
+    return ST_OK;
 }
 
 /* Prints details, expectations and the verdict; returns the exit code. finished: the variant's figures are complete. */
 static int conclude(struct experiment *e, const struct request *request, bool finished)
 {
+    FILE *out = request->json ? NULL : stdout;
     if (experiment_compare(e) != ST_OK) return ST_FAILED;
     if (finished && !request->quiet) verdict_print(e, request->verbose, stdout);
-    comparison_print_figures(&e->comparison, stdout);
-    const bool expected = !finished || verdict_expectations(e, stdout);
-    comparison_print_verdict(&e->comparison, expected, stdout);
+    if (out) comparison_print_figures(&e->comparison, out);
+    const bool expected = !finished || verdict_expectations(e, out);
+    if (out) comparison_print_verdict(&e->comparison, expected, out);
     return expected ? (int)comparison_status(&e->comparison) : (int)ST_DIFFERS;
 }
 
@@ -165,7 +168,7 @@ static int run_sides(struct experiment *e, const struct request *request)
         if (code != 0) return code;
         if (!alone) continue;
         if (!request->quiet) verdict_print_side(&e->side[i], side_names[i], request->verbose, stdout);
-        printf("%-9s %s\n", side_names[i], e->side[i].report.path);
+        if (!request->json) printf("%-9s %s\n", side_names[i], e->side[i].report.path);
     }
     return alone ? ST_OK : conclude(e, request, true);
 }
@@ -181,6 +184,7 @@ int experiment_run(const struct request *request, struct spec *spec)
     }
     if (status == ST_OK) status = experiment_fits(e, request);
     int code = status == ST_OK ? run_sides(e, request) : (int)status;
+    if (status == ST_OK && request->json) figures_answer(verdict_figures(e, code), "run", stdout);
     experiment_destroy(e);
     return code;
 }

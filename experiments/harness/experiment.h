@@ -20,6 +20,7 @@ struct side {
 struct experiment {
     struct side side[SIDES];      /* the variant's spec owns the baseline's */
     struct comparison comparison; /* after both */
+    bool compared;
 };
 
 /* Whether runs go on from the states that earlier commands left. */
@@ -31,6 +32,7 @@ struct request {
     int overrides;
     const char *const *override; /* key=value */
     bool quiet, verbose;
+    bool json;        /* one object on stdout, and no other text there; quiet is set, too */
     bool only[SIDES]; /* run only that side */
 
     /* Of a sweep. */
@@ -70,6 +72,9 @@ enum status experiment_compare(struct experiment *experiment);
 void verdict_print_side(const struct side *side, const char *name, bool verbose, FILE *out);
 void verdict_print(const struct experiment *experiment, bool verbose, FILE *out);
 bool verdict_expectations(const struct experiment *experiment, FILE *out);
+
+/* Runs, comparison and expectations as one tree, as far as there are any. */
+json_t *verdict_figures(const struct experiment *experiment, int code);
 
 /* Judges one of spec's expectations, which its overrides may exempt; text: the figure, its bounds and the judgement. */
 enum judgement { NOT_JUDGED, MET, UNMET };

@@ -112,6 +112,7 @@ static enum status run_run(struct arguments *a)
     struct request request = {.overrides = a->overrides,
                               .override = a->override,
                               .quiet = a->given[OPTION_QUIET],
+                              .json = a->given[OPTION_JSON],
                               .verbose = a->given[OPTION_VERBOSE],
                               .force = a->given[OPTION_FORCE],
                               .print_commands = a->given[OPTION_PRINT_COMMANDS],
@@ -121,6 +122,12 @@ static enum status run_run(struct arguments *a)
     spec_auto *spec = NULL;
     if (request.quiet && request.verbose)
         return fail(ST_SPEC, "run: --quiet and --verbose; expected one of them at most");
+    if (request.json && (request.verbose || request.print_commands || a->given[OPTION_FOLLOW]))
+        return fail(ST_SPEC, "run: --json and %s are two forms; choose one",
+                    request.verbose          ? "--verbose"
+                    : request.print_commands ? "--print-commands"
+                                             : "--follow");
+    request.quiet |= request.json;
     TRY(arguments_spec(a, &request.spec));
     TRY(read_sweep_options(a, &request));
     for (int i = 0; i < SIDES; i++)
@@ -147,7 +154,7 @@ static enum status run_compare(struct arguments *a)
     TRY(status);
     a->code = (int)comparison_status(&comparison);
     if (a->given[OPTION_JSON]) {
-        figures_write(comparison_figures(&comparison), stdout);
+        figures_answer(comparison_figures(&comparison), "compare", stdout);
     } else {
         comparison_print_figures(&comparison, stdout);
         comparison_print_verdict(&comparison, true, stdout);
@@ -174,7 +181,7 @@ static enum status run_verify(struct arguments *a)
     json_t *found = NULL;
     a->code = tarball_is_one(a->operand[0]) ? bundle_verify(a->operand[0], request.plan_only, json, stdout)
                                             : verify_file(a->operand[0], &request, json ? &found : NULL, stdout);
-    if (found) figures_write(found, stdout);
+    if (found) figures_answer(found, "verify", stdout);
     return ST_OK;
 }
 
@@ -193,7 +200,11 @@ static enum status run_bench(struct arguments *a)
     TRY(arguments_spec(a, &path));
     TRY(yaml_write_check(a->value[OPTION_OUT], costs_begin, "rematch_costs file"));
     if (waiting_choose()) cuda_program_restart(); /* what runs here is timed */
-    return bench_costs(path, a->overrides, a->override, &passes, a->value[OPTION_OUT]);
+    json_t *figures = NULL;
+    TRY(bench_costs(path, a->overrides, a->override, &passes, a->value[OPTION_OUT],
+                    a->given[OPTION_JSON] ? &figures : NULL));
+    if (figures) figures_answer(figures, "bench", stdout);
+    return ST_OK;
 }
 
 static enum status run_help(struct arguments *a);
@@ -215,18 +226,19 @@ static const struct command commands[] = {
      "write the plan to FILE, for the key plan:; -o too"},
     {"run",
      "run SPEC [key=value...] [--only baseline|variant] [--resume auto|must|never] [--quiet | --verbose | --follow] "
-     "[--force] [--jobs N] [--shard I/N | --point K] [--print-commands]",
+     "[--force] [--jobs N] [--shard I/N | --point K] [--print-commands] [--json]",
      "Runs a spec storing everything, then as written; compares every bit.\n"
      "Each is a process of its own. SPEC: a file, - for standard input, or a name in experiments/. SIGTERM and SIGUSR1 "
      "end a run after its "
      "step and leave a state file, as does state_every=N every N steps; the same command then goes on from there. Of a "
      "sweep, finished points are not run again.",
-     BIT(ONLY) | BIT(QUIET) | BIT(VERBOSE) | BIT(RESUME) | BIT(FOLLOW) | SWEEP_OPTIONS, 1, 1, true, run_run},
-    {"bench", "bench --costs SPEC [key=value...] [--out FILE]",
+     BIT(JSON) | BIT(ONLY) | BIT(QUIET) | BIT(VERBOSE) | BIT(RESUME) | BIT(FOLLOW) | SWEEP_OPTIONS, 1, 1, true,
+     run_run},
+    {"bench", "bench --costs SPEC [key=value...] [--out FILE] [--json]",
      "Times a network's passes, for plans by measured costs.\n"
      "--costs: every pass of every node of the spec and its baseline alone, and the other work of a step. "
      "SPEC: a file, - for standard input, or a name in experiments/.",
-     BIT(COSTS) | BIT(OUT), 1, 1, true, run_bench, "write the times to FILE; -o too"},
+     BIT(COSTS) | BIT(OUT) | BIT(JSON), 1, 1, true, run_bench, "write the times to FILE; -o too"},
     {"schema", "schema [NAME] [--json]",
      "Prints every key of specs and models: values, default, meaning.\n"
      "NAME: of one section, policy, layer or key.",

@@ -336,10 +336,14 @@ static int run_points(struct sweep *s)
     json_auto_t *rows = json_array();
     EACH (s->rows, i, row)
         if (s->point[i].own) json_array_append(rows, row);
-    spec_print_head(s->spec, stdout);
-    print_table(s, rows, stdout);
-    print_outcomes(s, rows, stdout);
-    printf("table     %s/sweep.csv\n", s->folder);
+    if (s->request->json) {
+        sweep_index_print(s, stdout);
+    } else {
+        spec_print_head(s->spec, stdout);
+        print_table(s, rows, stdout);
+        print_outcomes(s, rows, stdout);
+        printf("table     %s/sweep.csv\n", s->folder);
+    }
     return worse(proves_nothing(s) ? worse(worst, ST_UNPROVEN) : worst, code);
 }
 

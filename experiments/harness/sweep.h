@@ -37,6 +37,7 @@ void sweep_give_up(struct sweep *sweep, int point, const char *outcome, int code
 /* sweep_index.c: the index RESULTS/NAME/sweep.csv, and sweep.json with the same rows, which processes that run other
  * points of the same sweep by the same program write too: takes their rows, and puts in those of this process. */
 enum status sweep_index_update(struct sweep *sweep);
+void sweep_index_print(const void *sweep, FILE *out); /* as in sweep.json */
 
 /* sweep_jobs.c: runs the points that are not decided, request->jobs at a time, each by the program itself with --point.
  * Returns 128 + n after signal n, else 0. */

@@ -53,12 +53,12 @@ static void write_csv(const void *of, FILE *out)
     figures_csv(s->rows, keys, out);
 }
 
-static void write_json(const void *of, FILE *out)
+void sweep_index_print(const void *of, FILE *out)
 {
     const struct sweep *s = of;
     json_t *all = FIGURES(KEY("experiment", s->spec->name), KEY("sweep", s->key));
     json_object_set(all, "points", s->rows);
-    figures_write(all, out);
+    figures_answer(all, "sweep", out);
 }
 
 static enum status update(struct sweep *s, const char *json, const char *csv)
@@ -70,7 +70,7 @@ static enum status update(struct sweep *s, const char *json, const char *csv)
     TRY(record_file_check_plain(csv));
     json_auto_t *old = file_read_text(json, BYTES_MOST, region, &text) == ST_OK ? json_loads(text, 0, NULL) : NULL;
     take_rows(s, old); /* NULL: there is none, or of no use */
-    TRY(yaml_write_whole(json, write_json, s));
+    TRY(yaml_write_whole(json, sweep_index_print, s));
     return yaml_write_whole(csv, write_csv, s);
 }
 

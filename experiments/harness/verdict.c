@@ -160,15 +160,51 @@ enum judgement verdict_expectation(const struct experiment *experiment, const st
     return why ? NOT_JUDGED : met ? MET : UNMET;
 }
 
+/* out NULL: prints nothing. */
 bool verdict_expectations(const struct experiment *experiment, FILE *out)
 {
     const struct spec *spec = experiment->side[SIDE_VARIANT].spec;
     bool all = true;
-    if (spec->expectations) fprintf(out, "expected\n");
+    if (spec->expectations && out) fprintf(out, "expected\n");
     for (int i = 0; i < spec->expectations; i++) {
         char text[EXPECTATION_TEXT];
         all &= verdict_expectation(experiment, spec, &spec->expectation[i], text) != UNMET;
-        fprintf(out, "  %s\n", text);
+        if (out) fprintf(out, "  %s\n", text);
     }
     return all;
+}
+
+static json_t *side_figures(const struct side *side)
+{
+    const struct run_report *r = &side->report;
+    const struct plan *plan = side->job->plan;
+    if (!*r->path) return json_null();
+    return FIGURES(
+        KEY("file", figure_plain(r->path)), KEY("policy", side->spec->policy->name),
+        KEY("finished", json_boolean(r->finished)), KEY("steps", r->steps), KEY("peak_bytes", plan_peak(plan)),
+        KEY("live_peak_bytes", plan->live_peak), KEY("slowdown", plan->slowdown), KEY("step_ns", r->step_ns),
+        KEY("step_best_case_ns", r->best_case_ns), KEY("last_loss", r->last_loss), KEY("accuracy", r->accuracy));
+}
+
+static json_t *expectation_figures(const struct experiment *e, const struct expectation *x)
+{
+    static const char *const judgements[] = {[NOT_JUDGED] = "not judged", [MET] = "met", [UNMET] = "not met"};
+    char text[EXPECTATION_TEXT];
+    const enum judgement judgement = verdict_expectation(e, e->side[SIDE_VARIANT].spec, x, text);
+    return FIGURES(KEY("what", expectation_names[x->what]), KEY("above", x->above), KEY("below", x->below),
+                   KEY("found", observed(e, x->what)), KEY("judgement", judgements[judgement]),
+                   KEY("source", x->source), KEY("text", text));
+}
+
+json_t *verdict_figures(const struct experiment *e, int code)
+{
+    const struct spec *spec = e->side[SIDE_VARIANT].spec;
+    json_t *expected = json_array();
+    const bool whole = e->compared && e->side[SIDE_VARIANT].report.finished;
+    for (int i = 0; i < spec->expectations && whole; i++) ADD(expected, expectation_figures(e, &spec->expectation[i]));
+    return FIGURES(KEY("experiment", spec->name), KEY("exit_code", code),
+                   KEY("baseline", side_figures(&e->side[SIDE_BASELINE])),
+                   KEY("variant", side_figures(&e->side[SIDE_VARIANT])),
+                   KEY("comparison", e->compared ? comparison_figures(&e->comparison) : json_null()),
+                   KEY("expectations", expected));
 }

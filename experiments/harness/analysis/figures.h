@@ -72,3 +72,7 @@ json_t *figures_rows(const json_t *columns);
 
 /* Writes the tree as indented JSON and frees it. */
 void figures_write(json_t *figures, FILE *out);
+
+/* The same for an object of a command, whose first member is "schema": "rematch/NAME/1". The number goes up where a
+ * member changes its meaning or is gone. */
+void figures_answer(json_t *figures, const char *name, FILE *out);

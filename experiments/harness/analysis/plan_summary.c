@@ -370,5 +370,5 @@ void plan_summary_json(const struct plan_summary *summary, bool ops, FILE *out)
     plan_to_data(summary->job->plan, summary->region, &data);
     PUT(summary->figures, "node_table", node_rows(&data, !summary->job->backend, summary->region));
     if (ops) PUT(summary->figures, "ops", figures_of_ops(summary->job->plan));
-    figures_write(json_incref(summary->figures), out);
+    figures_answer(json_incref(summary->figures), "plan", out);
 }

@@ -103,20 +103,31 @@ static void add_spec(json_t *row, json_t *match, struct result *r)
     if (batch && batch->kind == YAML_TEXT) PUT(row, "batch", figure_plain(batch->text));
 }
 
-static void add_overrides(json_t *row, struct result *r)
+/* Lines such as "batch: 8 -> 4". "set" and "was": the values of each key. */
+static void add_overrides(json_t *row, json_t *match, struct result *r)
 {
     size_t count = 0;
     const char **lines = h5_read_texts(&r->h5, "/spec/overrides", r->region, &count), *text = "";
-    for (size_t i = 0; lines && i < count; i++) text = region_text(r->region, "%s%s%s", text, i ? "; " : "", lines[i]);
+    json_t *set = json_object(), *was = json_object();
+    for (size_t i = 0; lines && i < count; i++) {
+        const char *colon = strstr(lines[i], ": "), *arrow = colon ? strstr(colon, " -> ") : NULL;
+        text = region_text(r->region, "%s%s%s", text, i ? "; " : "", lines[i]);
+        if (!arrow) continue;
+        const char *key = region_text(r->region, "%.*s", (int)(colon - lines[i]), lines[i]);
+        PUT(set, key, arrow + 4);
+        PUT(was, key, region_text(r->region, "%.*s", (int)(arrow - colon - 2), colon + 2));
+    }
     PUT(row, "overrides", text);
+    PUT_ALL(match, KEY("set", set), KEY("was", was));
 }
 
 /* The row of a file that cannot be read. */
 static json_t *unreadable(const char *reason)
 {
-    return json_pack("{s:s, s:s, s:s, s:n, s:n, s:n, s:n, s:s, s:s, s:s, s:s, s:s, s:o}", "side", "", "policy", "",
-                     "batch", "", "steps", "peak_bytes", "live_peak_bytes", "step_ns", "status", "unreadable",
-                     "verdict", "-", "baseline", "", "overrides", "", "created", "", "reason", figure_plain(reason));
+    return json_pack("{s:s, s:s, s:s, s:n, s:i, s:n, s:n, s:n, s:s, s:s, s:s, s:s, s:s, s:o}", "side", "", "policy", "",
+                     "batch", "", "steps", "pieces", 1, "peak_bytes", "live_peak_bytes", "step_ns", "status",
+                     "unreadable", "verdict", "-", "baseline", "", "overrides", "", "created", "", "reason",
+                     figure_plain(reason));
 }
 
 static json_t *read_row(const void *paths, size_t i)
@@ -127,12 +138,13 @@ static json_t *read_row(const void *paths, size_t i)
     json_t *row = unreadable(""), *match = json_object();
     PUT_ALL(row, KEY("side", r->variant), KEY("policy", r->policy), KEY("created", r->created));
     if (r->steps) PUT(row, "steps", r->steps);
+    if (h5_exists(&r->h5, "/pieces/step")) PUT(row, "pieces", h5_rows(&r->h5, "/pieces/step"));
     if (r->peak_bytes) PUT(row, "peak_bytes", r->peak_bytes);
     if (r->live_peak) PUT(row, "live_peak_bytes", r->live_peak);
     if (r->timing.median_ns > 0) PUT(row, "step_ns", (int64_t)r->timing.median_ns);
     PUT_ALL(match, KEY("invocation", r->invocation), KEY("whole", json_boolean(r->whole)));
     add_spec(row, match, r);
-    add_overrides(row, r);
+    add_overrides(row, match, r);
     PUT(row, "match", match);
     const bool readable = h5_status(&r->h5) == ST_OK;
     PUT_ALL(row, KEY("status", readable ? r->now : "unreadable"),

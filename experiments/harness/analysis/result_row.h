@@ -5,8 +5,9 @@
 
 #include "analysis/figures.h"
 
-/* The keys of `rematch list --json` that the file determines; "reason": why it cannot be read, null: it can.
- * "match": what a variant and its baseline are matched by. Of many files an array of rows. */
+/* The keys of `rematch list --json` that the file determines; "reason": why it cannot be read, null: it can; "pieces":
+ * processes that worked on the run, above 1 where it was resumed. "match": what a variant and its baseline are matched
+ * by, and what overrides "set" each key to, in place of what it "was". Of many files an array of rows. */
 json_t *result_row(const char *path);
 json_t *result_rows(const char *const *path, size_t count);
 

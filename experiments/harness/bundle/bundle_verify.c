@@ -152,10 +152,10 @@ static int verify_all(struct findings *f, const char *path)
     if (stat(f->again, &there) == 0) compare_pairs(f, f->again, "as run again");
     const int code = print_verdict(f);
     if (f->json)
-        figures_write(json_pack("{s:s, s:s, s:i, s:b, s:s, s:O, s:O}", "bundle", path, "sha256", whole.sha256, "files",
-                                files, "holds", code == ST_OK, "described", f->difference ? f->difference : "right",
-                                "runs", f->run, "pairs", f->pairs),
-                      f->out);
+        figures_answer(json_pack("{s:s, s:s, s:i, s:b, s:s, s:O, s:O}", "bundle", path, "sha256", whole.sha256, "files",
+                                 files, "holds", code == ST_OK, "described", f->difference ? f->difference : "right",
+                                 "runs", f->run, "pairs", f->pairs),
+                       "verify-bundle", f->out);
     return code;
 }
 

@@ -146,8 +146,8 @@ enum status doctor(struct arguments *arguments)
     check_data(&d);
     arguments->code = d.worst > STATE_ABSENT ? ST_MISSING : ST_OK;
     if (json)
-        figures_write(json_pack("{s:b, s:O, s:O}", "fine", !arguments->code, "system", system, "checks", checks),
-                      stdout);
+        figures_answer(json_pack("{s:b, s:O, s:O}", "fine", !arguments->code, "system", system, "checks", checks),
+                       "doctor", stdout);
     else
         show_group("system", system, stdout);
     EACH (json ? NULL : checks, i, row)

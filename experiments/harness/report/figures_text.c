@@ -50,7 +50,7 @@ static const struct label {
     {"planned_ratio", "planned", 5, 0, "-"},
     {"policy", "policy", 0, 8},
     {"remark", "", 0, 24},
-    {"run", "run", 0, 9},
+    {"run", "run"},
     {"saved_bytes", "saved"},
     {"scratch_bytes", "scratch", 4},
     {"sets_peak", "<- peak"},
@@ -132,6 +132,32 @@ void figures_table(const json_t *rows, const char *keys, int indent, bool exact,
         if (!column[c].right) column[c].least = label.least;
     }
     columns_print(&table, out);
+}
+
+static bool is_shared(const json_t *rows, const char *key)
+{
+    const json_t *first = json_object_get(json_array_get(rows, 0), key);
+    EACH (rows, i, row)
+        if (!json_equal(json_object_get(row, key), first)) return false;
+    return json_array_size(rows) > 1;
+}
+
+const char *figures_unshared(const json_t *rows, const char *keys, const char *keep, struct region *region, FILE *out)
+{
+    const char *rest = "", *said = "";
+    char key[CELL], text[UNIT_TEXT];
+    while (next_key(&keys, key)) {
+        if (!strcmp(key, keep) || !is_shared(rows, key)) {
+            rest = region_text(region, "%s%s%s", rest, *rest ? " " : "", key);
+            continue;
+        }
+        const struct label label = label_of(key);
+        const char *value = cell_text(&label, json_object_get(json_array_get(rows, 0), key), false, text);
+        if (*value)
+            said = region_text(region, "%s%s%s %s", said, *said ? ", " : "", *label.head ? label.head : key, value);
+    }
+    if (*said) fprintf(out, "all        %s\n", said);
+    return rest;
 }
 
 /* A text with a comma, a quote or the end of a line is quoted. */

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "analysis/figures.h"
+#include "base/region.h"
 #include "base/units.h"
 
 /* A number in the unit that its key ends with; exact: to the last digit, flops without their unit. Returns text. */
@@ -9,6 +10,10 @@ char *figures_number(const char *key, double number, bool exact, char text[UNIT_
 
 /* The array's objects as a table that fits the terminal. keys: of the columns, separated by blanks. */
 void figures_table(const json_t *rows, const char *keys, int indent, bool exact, FILE *out);
+
+/* The keys that do not have one value in all rows, if there are several rows; the others are printed in a line, as in
+ * "all        batch 8, peak 1.00 MiB". keep: a key that is returned in any case. */
+const char *figures_unshared(const json_t *rows, const char *keys, const char *keep, struct region *region, FILE *out);
 
 /* The first row as its heads, the others as lines, for a spreadsheet; flags are 0 or 1. */
 void figures_csv(const json_t *rows, const char *keys, FILE *out);

@@ -124,16 +124,67 @@ static const char *outcome(const json_t *run)
     return figure_string(run, completed(run, "variant") ? "verdict" : "side");
 }
 
-static void print_text(const json_t *rows, FILE *out)
+static const json_t *of_match(const json_t *run, const char *which, const char *key)
 {
-    static const char keys[] = "experiment run policy batch peak_bytes step_ns outcome overrides created";
-    bool folders = false;
-    EACH (rows, i, run) {
-        folders |= *figure_string(run, "experiment") != '\0';
-        PUT(run, "outcome", outcome(run));
+    return json_object_get(json_object_get(json_object_get(run, "match"), which), key);
+}
+
+/* Puts the value that each run has of a key that others override, where it is known: what the key was for another of
+ * the same side of the experiment. */
+static void put_values(const json_t *runs, const char *key)
+{
+    json_auto_t *before = json_object(); /* by experiment and side */
+    for (int pass = 0; pass < 2; pass++) {
+        EACH (runs, i, run) {
+            char of[512];
+            snprintf(of, sizeof of, "%s/%s", figure_string(run, "experiment"), figure_string(run, "side"));
+            const json_t *set = of_match(run, "set", key), *was = of_match(run, "was", key);
+            if (!pass && was) json_object_set(before, of, (json_t *)was);
+            if (!pass) continue;
+            const json_t *value = set ? set : json_object_get(before, of);
+            if (value && (strncmp(key, "policy", 6) != 0 || strcmp(figure_string(run, "side"), "baseline") != 0))
+                json_object_set(run, key, (json_t *)value); /* a baseline's policy is store_all */
+        }
     }
-    figures_table(rows, folders ? keys : strchr(keys, ' ') + 1, 0, false, out);
-    EACH (rows, k, row)
+}
+
+/* The columns: keys that overrides set, then the others. */
+static const char *columns_of(const json_t *runs, bool folders, struct region *region)
+{
+    enum { SHOWN = 12 };
+    static const char *const others[] = {"run",     "policy",  "batch",   "peak_bytes", "step_ns",
+                                         "outcome", "resumed", "created", NULL};
+    json_auto_t *all = json_object(), *columns = json_object();
+    const char *key, *keys = folders ? "experiment" : "";
+    json_t *value;
+    EACH (runs, i, run) json_object_update_missing(all, json_object_get(json_object_get(run, "match"), "set"));
+    json_object_foreach (all, key, value) {
+        const bool named = !strcmp(key, "policy.name"); /* there is a column for it */
+        if (strchr(key, ' ') || json_object_size(columns) == SHOWN) continue;
+        if (!named) put_values(runs, key);
+        PUT(columns, named ? "policy" : key, json_true());
+    }
+    for (const char *const *other = others; *other; other++) PUT(columns, *other, json_true());
+    json_object_foreach (columns, key, value) {
+        keys = region_text(region, "%s%s%s", keys, *keys ? " " : "", key);
+    }
+    return keys;
+}
+
+/* First the keys in which the runs differ; what all share is said once. */
+static void print_text(const json_t *runs, FILE *out)
+{
+    region_auto *region = region_create();
+    json_auto_t *readable = json_array();
+    bool folders = false;
+    EACH (runs, i, run) {
+        folders |= *figure_string(run, "experiment") != '\0';
+        PUT_ALL(run, KEY("outcome", outcome(run)), KEY("resumed", json_boolean(figure_number(run, "pieces") > 1)));
+        if (!figure_string(run, "reason")) json_array_append(readable, run);
+    }
+    const char *keys = figures_unshared(readable, columns_of(runs, folders, region), "run", region, out);
+    figures_table(runs, keys, 0, false, out);
+    EACH (runs, k, row)
         if (figure_string(row, "reason")) fprintf(out, "%s\n", figure_string(row, "reason"));
 }
 
@@ -192,7 +243,7 @@ static enum status list_experiments(const char *folder, const char **name, bool 
         wrong += add_experiment(path, all) != ST_OK;
     }
     if (json)
-        figures_write(json_incref(all), out);
+        figures_answer(FIGURES(KEY("experiments", json_incref(all))), "list", out);
     else
         print_experiments(all, out);
     return wrong ? fail(ST_SPEC, "%d of %d specs in %s are wrong", wrong, specs, folder) : ST_OK;
@@ -209,6 +260,6 @@ enum status list_folder(struct arguments *arguments)
     if (!json_array_size(runs)) return list_experiments(folder, specs, json, stdout);
     if (!json) print_text(runs, stdout);
     EACH (json ? runs : NULL, i, run) json_object_del(run, "match");
-    if (json) figures_write(json_incref(runs), stdout);
+    if (json) figures_answer(FIGURES(KEY("runs", json_incref(runs))), "list", stdout);
     return ST_OK;
 }

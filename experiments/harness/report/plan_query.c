@@ -319,7 +319,7 @@ enum status plan_query_answer(const struct plan_query *query, const struct job *
     terminal_note(stderr, "");
     TRY(status);
     if (query->json)
-        figures_write(json_incref(figures), out);
+        figures_answer(json_incref(figures), region_text(region, "plan-%s", query->question->name + 2), out);
     else
         print_answer(&a, out);
     return ST_OK;

@@ -269,7 +269,7 @@ enum status show_file(const char *path, bool provenance, bool json, FILE *out)
     json_auto_t *all = NULL;
     TRY(show_figures(path, &all));
     if (json)
-        figures_write(json_incref(all), out);
+        figures_answer(json_incref(all), "show", out);
     else
         print_all(all, provenance, out);
     return ST_OK;

@@ -125,8 +125,25 @@ static enum status time_side(struct bench *b, struct spec *spec, bool baseline)
     return time_rest(b, job);
 }
 
+/* Under the names of the YAML file. */
+static json_t *figures_of(const struct costs *c, const char *out)
+{
+    const struct costs_step *s = &c->step;
+    json_t *nodes = json_array();
+    for (const struct costs_row *row = c->row; row < c->row + c->rows; row++)
+        json_array_append_new(nodes, json_pack("{s:s, s:s, s:I, s:I, s:I, s:I}", "key", row->key, "names", row->names,
+                                               "forward", (json_int_t)row->forward, "saving", (json_int_t)row->saving,
+                                               "backward_params", (json_int_t)row->backward_params, "backward_input",
+                                               (json_int_t)row->backward_input));
+    return json_pack("{s:s?, s:s, s:s, s:I, s:s, s:s, s:I, s:I, s:{s:s, s:I, s:I, s:I, s:I, s:I}, s:o}", "file", out,
+                     "machine", c->machine, "isa", c->isa, "threads", (json_int_t)c->threads, "backend", c->backend,
+                     "libraries", c->libraries, "batch", (json_int_t)c->batch, "rounds", (json_int_t)c->rounds, "step",
+                     "key", s->key, "data", (json_int_t)s->data, "digest", (json_int_t)s->digest, "optimizer",
+                     (json_int_t)s->optimizer, "add", (json_int_t)s->add, "copy", (json_int_t)s->copy, "nodes", nodes);
+}
+
 enum status bench_costs(const char *spec, int overrides, const char *const *override,
-                        const struct measure_options *options, const char *out)
+                        const struct measure_options *options, const char *out, json_t **figures)
 {
     region_auto *region = region_create();
     struct bench b = {.region = region, .options = options};
@@ -134,7 +151,8 @@ enum status bench_costs(const char *spec, int overrides, const char *const *over
     TRY(spec_load(spec, overrides, override, &variant));
     TRY(spec_place(variant, time_side(&b, variant, false)));
     TRY(spec_place(variant, time_side(&b, variant->baseline, true)));
-    TRY(yaml_write_whole(out, costs_write, &b.costs));
+    if (out || !figures) TRY(yaml_write_whole(out, costs_write, &b.costs));
+    if (figures) *figures = figures_of(&b.costs, out);
     if (out)
         fprintf(stderr, "costs of %d kinds of nodes in %s; a spec reads them by costs: {name: measured, file: %s}\n",
                 b.costs.rows, out, out);

@@ -195,9 +195,12 @@ enum status schema_print(struct arguments *arguments)
     if (name) narrow(all, name);
     if (!json_object_size(all))
         return fail(ST_SPEC, "schema: nothing is called '%s'%s; rematch schema shows all", name, suggestion);
-    if (arguments->given[OPTION_JSON])
-        json_dumpf(all, stdout, JSON_INDENT(2)), putchar('\n');
-    else
+    if (!arguments->given[OPTION_JSON]) {
         print_text(all, stdout);
+        return ST_OK;
+    }
+    json_auto_t *answer = json_pack("{s:s}", "schema", "rematch/schema/1");
+    json_object_update(answer, all);
+    json_dumpf(answer, stdout, JSON_INDENT(2)), putchar('\n');
     return ST_OK;
 }
