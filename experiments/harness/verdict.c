@@ -179,8 +179,9 @@ static json_t *side_figures(const struct side *side)
     const struct run_report *r = &side->report;
     const struct plan *plan = side->job->plan;
     if (!*r->path) return json_null();
+    const char *path = region_text(side->spec->region, "%s%s", r->path, r->finished ? "" : ".part");
     return FIGURES(
-        KEY("file", figure_plain(r->path)), KEY("policy", side->spec->policy->name),
+        KEY("file", figure_plain(path)), KEY("policy", side->spec->policy->name),
         KEY("finished", json_boolean(r->finished)), KEY("steps", r->steps), KEY("peak_bytes", plan_peak(plan)),
         KEY("live_peak_bytes", plan->live_peak), KEY("slowdown", plan->slowdown), KEY("step_ns", r->step_ns),
         KEY("step_best_case_ns", r->best_case_ns), KEY("last_loss", r->last_loss), KEY("accuracy", r->accuracy));

@@ -27,7 +27,7 @@ static const struct {
     {"plan --jsno small.yaml", "unknown option --jsno (did you mean '--json'?); "},
     {"plan --MAX-BATCH=3 small.yaml", "unknown option --MAX-BATCH=3 (did you mean '--max-batch'?); "},
     {"compare --jsonn a b", "(did you mean '--json'?)"},
-    {"run --jsno small.yaml", "unknown option --jsno; see rematch run --help"},
+    {"report --jsno small.yaml", "unknown option --jsno; see rematch report --help"},
     {"plan --json=yes small.yaml", "--json takes no value"},
     {"run small.yaml backend=gpu", "(did you mean 'cuda'?)"},
     {"run small.yaml backend=GPU", "(did you mean 'cuda'?)"},

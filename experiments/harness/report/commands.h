@@ -20,6 +20,9 @@ enum status list_folder(struct arguments *arguments);
 /* The rows of its runs as JSON has them, and in "match" what they were matched by; an array. */
 json_t *list_runs(const char *folder);
 
+/* The verdict of a result file beside its baseline in the same folder, as a sentence. */
+const char *list_verdict(const char *path, struct region *region);
+
 /* ---- plan_query.c: questions about a spec that planning answers: the memory and time of every policy's plans, the
  * largest batch that fits, the least memory at a slowdown, what sets the peak; nothing runs ---- */
 

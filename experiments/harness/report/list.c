@@ -115,6 +115,38 @@ json_t *list_runs(const char *folder)
     return rows;
 }
 
+const char *list_verdict(const char *path, struct region *region)
+{
+    enum { MOST = 200 };
+    static const char *const says[][2] = {{"equal", "equal to its baseline in every bit: "},
+                                          {"DIFFERS", "DIFFERS from its baseline, rematch compare says where: "},
+                                          {"unproven", "no proof, rematch compare says why: equal to "},
+                                          {"-", "cannot be compared with "}};
+    const char *end = strrchr(path, '/'), *folder = end ? region_text(region, "%.*s", (int)(end - path), path) : ".";
+    const char **name = arguments_entries(*folder ? folder : "/", is_result, region), **file;
+    size_t files = 0, own = 0;
+    while (name && name[files]) files++;
+    if (files > MOST) return region_text(region, "rematch list %s has it: the folder has %zu files", folder, files);
+    NEW(region, file, files + 1);
+    for (size_t i = 0; i < files; i++) {
+        file[i] = region_text(region, "%s/%s", folder, name[i]);
+        if (!strcmp(name[i], end ? end + 1 : path)) own = i;
+    }
+    json_auto_t *rows = result_rows(file, files);
+    EACH (rows, k, row) PUT_ALL(row, KEY("experiment", ""), KEY("file", file[k]));
+    json_t *row_of = json_array_get(rows, own);
+    if (!completed(row_of, "variant"))
+        return completed(row_of, "baseline") ? "a baseline, with which variants are compared" : "none: not a whole run";
+    json_auto_t *baselines = result_baselines(rows);
+    const char *baseline = figure_string(result_row_baseline(baselines, row_of), "file");
+    if (!baseline) return "none: its folder has no baseline that trains the same";
+    json_auto_t *found = result_verdicts(&(struct result_pair){baseline, path}, 1);
+    for (size_t i = 0; i < sizeof says / sizeof *says; i++)
+        if (!strcmp(says[i][0], json_string_value(json_array_get(found, 0))))
+            return region_text(region, "%s%s", says[i][1], baseline);
+    return "none";
+}
+
 /* ---- printing runs ---- */
 
 /* How a run ended, in the text's table. */

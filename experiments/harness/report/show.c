@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "console/utf8.h"
+#include "report/commands.h"
 #include "report/figures_text.h"
 #include "result/record.h"
 #include "result/result.h"
@@ -242,8 +243,41 @@ static void print_evaluations(const json_t *eval, FILE *out)
     if (json_array_size(rows)) figures_table(rows, "steps loss accuracy_percent", 2, false, out);
 }
 
+/* What a person asks first. */
+static void print_overview(const json_t *all, FILE *out)
+{
+    region_auto *region = region_create();
+    const json_t *root = json_object_get(all, "/"), *plan = json_object_get(all, "/plan"),
+                 *summary = json_object_get(all, "/summary"), *host = json_object_get(all, "/provenance/host");
+    const char *title = figure_string(root, "title"), *name = figure_string(root, "experiment"),
+               *path = figure_string(all, "path"), *side = figure_string(root, "variant"),
+               *cpu = figure_string(host, "cpu"), *isa = figure_string(host, "isa");
+    const size_t steps = json_array_size(json_object_get(json_object_get(all, "steps"), "step")),
+                 pieces = json_array_size(json_object_get(all, "pieces"));
+    const double median = figure_number(summary, "step_median_ns"), best = figure_number(summary, "step_best_case_ns");
+    const bool ran = side && strcmp(side, "plan") != 0, titled = title && name && strcmp(title, name) != 0;
+    fprintf(out, "what       %s%s%s: %s of policy %s, batch %.0f, %zu step%s, %s%s\n", titled ? title : "",
+            titled ? ", " : "", name ? name : "", side ? side : "", figure_string(plan, "policy"),
+            figure_number(plan, "batch"), steps, text_plural((int64_t)steps), figure_string(all, "now"),
+            pieces > 1 ? region_text(region, ", resumed %zu time%s", pieces - 1, text_plural((int64_t)pieces - 1))
+                       : "");
+    fprintf(out, "verdict    %s\n", ran ? list_verdict(path, region) : "none: a plan, nothing ran");
+    fprintf(out, "peak       %s: static %s and arena %s; live peak %s\n", BYTES_TEXT(figure_number(plan, "peak_bytes")),
+            BYTES_TEXT(figure_number(plan, "static_bytes")), BYTES_TEXT(figure_number(plan, "arena_bytes")),
+            BYTES_TEXT(figure_number(plan, "live_peak_bytes")));
+    fprintf(out, "step       %s%s%s, planned x%.3f\n",
+            median > 0 ? region_text(region, "%s, median of the steps after the first", DURATION_TEXT(median))
+                       : "not measured",
+            best > 0 ? ", best case " : "", best > 0 ? region_text(region, "%s", DURATION_TEXT(best)) : "",
+            figure_number(plan, "slowdown"));
+    fprintf(out, "where      %s%s%s, %.0f thread%s; %s; %s\n\n", cpu ? cpu : "", isa && *isa ? ", " : "",
+            isa ? isa : "", figure_number(host, "threads"), text_plural((int64_t)figure_number(host, "threads")),
+            figure_string(root, "created"), path);
+}
+
 static void print_all(const json_t *all, bool provenance, FILE *out)
 {
+    print_overview(all, out);
     fprintf(out, "%s\n  %-26s %s\n", figure_string(all, "path"), "now", figure_string(all, "now"));
     for (const struct shown_group *group = groups; group->path; group++) {
         if (strcmp(group->path, "/summary") == 0) {
