@@ -127,8 +127,8 @@ Test(json, bench_says_what_its_file_holds)
     cr_assert(json_array_size(json_object_get(all, "nodes")) > 2);
     json_array_foreach (json_object_get(all, "nodes"), i, node) {
         char command[2200];
-        snprintf(command, sizeof command, "grep -F '%s' costs.yaml | grep -q 'forward: %lld,' || exit 9", text_of(node, "key"),
-                 (long long)json_integer_value(json_object_get(node, "forward")));
+        snprintf(command, sizeof command, "grep -F '%s' costs.yaml | grep -q 'forward: %lld,' || exit 9",
+                 text_of(node, "key"), (long long)json_integer_value(json_object_get(node, "forward")));
         cli_run(&cli, command, "--version");
         cr_expect(cli.code == 0, "%s", command);
     }

@@ -52,12 +52,12 @@ static json_t *rows_below(const char *root, struct region *region)
         path[i] = region_text(region, "%s/%s%s%s", root, found[i].folder, *found[i].folder ? "/" : "", found[i].name);
     json_auto_t *rows = result_rows(path, (size_t)count);
     json_t *runs = json_array(), *run;
-    EACH (rows, k, row) {
+    for (int k = 0; k < count; k++) {
         const char *name = found[k].name;
         ADD(runs, run = FIGURES(KEY("experiment", found[k].folder),
                                 KEY("run", region_text(region, "%.*s", (int)(strstr(name, ".h5") - name), name)),
                                 KEY("file", path[k])));
-        json_object_update(run, row);
+        json_object_update(run, json_array_get(rows, (size_t)k));
     }
     return runs;
 }
