@@ -256,12 +256,12 @@ static const struct command commands[] = {
      "RUN: a complete result file. The archive has a README.md with the commands, and RO-Crate metadata; the same runs "
      "give the same bytes. rematch verify NAME.tar.zst says elsewhere what holds.",
      BIT(OUT), 1, INT_MAX, false, run_bundle, "write the archive to FILE; -o too"},
-    {"report", "report FILE... [-o PAGE] [--figures FOLDER] [--trace FILE] [--pareto]",
+    {"report", "report FILE... [-o PAGE] [--figures FOLDER [--width single|double]] [--trace FILE] [--pareto]",
      "Shows runs on one page: verdicts, memory, time, losses, provenance.\n"
      "FILE: result files of baselines and variants, or plan files. PAGE: one HTML file that needs no network; "
      "report.html where nothing else is asked for. Every variant stands beside its baseline; two files stand side by "
      "side. --pareto: of a large network, too.",
-     BIT(OUT) | BIT(FIGURES) | BIT(TRACE) | BIT(PARETO), 1, INT_MAX, false, report_make,
+     BIT(OUT) | BIT(FIGURES) | BIT(WIDTH) | BIT(TRACE) | BIT(PARETO), 1, INT_MAX, false, report_make,
      "write the page to FILE; -o too"},
     {"verify", "verify FILE [--plan-only] [--json]",
      "Checks a file's plan, then runs its spec again: the same bits?\n"

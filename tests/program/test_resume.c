@@ -222,6 +222,37 @@ Test(resume, recorded_steps_must_have_the_same_bits_again)
 }
 
 /* A run of small.yaml without end, once it has recorded some steps. */
+/* A list, a file and a report mark it, and no run that was not resumed. */
+Test(resume, a_resumed_run_is_marked)
+{
+    static const struct {
+        int cut;
+        const char *list, *show;
+    } runs[] = {{0, "", ""}, {CUT_STEP, "yes", ", resumed 1 time\n"}};
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        char path[512], arguments[700];
+        if (runs[i].cut) train(runs[i].cut, "");
+        train(0, "");
+        file_of("*.h5", path);
+        expect(0, "list out");
+        cr_expect((strstr(cli.out, "resumed") != NULL) == (*runs[i].list != 0) && strstr(cli.out, runs[i].list), "%s",
+                  cli.out);
+        json_t *answer = cli_json(&cli, 0, "list out --json");
+        const json_t *run = json_array_get(json_object_get(answer, "runs"), 0);
+        cr_expect(json_integer_value(json_object_get(run, "pieces")) == (runs[i].cut ? 2 : 1));
+        json_decref(answer);
+        snprintf(arguments, sizeof arguments, "show %s", path);
+        expect(0, arguments);
+        cr_expect((strstr(cli.out, ", resumed ") != NULL) == (runs[i].cut > 0) && strstr(cli.out, runs[i].show), "%s",
+                  cli.out);
+        snprintf(arguments, sizeof arguments, "report %s -o page.html", path);
+        expect(0, arguments);
+        snprintf(arguments, sizeof arguments, "grep -q '\"resumed\":%d' page.html", runs[i].cut ? 1 : 0);
+        shell(arguments);
+        shell("rm -r out");
+    }
+}
+
 static pid_t start_long(const char *overrides, long steps)
 {
     const pid_t pid = background_start(&cli, "", overrides);

@@ -15,6 +15,8 @@ static const char probe[] =
     "Chart.getChart(canvas); return [canvas.id,"
     "    {unit: chart.options.scales.y?.title?.text + ' / ' + chart.options.scales.x?.title?.text, labels: "
     "chart.data.datasets.map(d => d.label),"
+    "     paints: chart.data.datasets.map(d => d.borderColor), marks: chart.data.datasets.map(d => "
+    "[d.pointStyle].flat()[0] ?? null),"
     "     described: canvas.getAttribute('aria-label'), data: chart.data.datasets.map(d => d.data.map(p => [p.x, "
     "p.y]))}]; })),"
     "  scrolls: document.documentElement.scrollWidth > window.innerWidth});"

@@ -180,6 +180,13 @@ static void put_values(const json_t *runs, const char *key)
     }
 }
 
+static bool any_resumed(const json_t *runs)
+{
+    bool any = false;
+    EACH (runs, i, run) any |= json_is_true(json_object_get(run, "resumed"));
+    return any;
+}
+
 /* The columns: keys that overrides set, then the others. */
 static const char *columns_of(const json_t *runs, bool folders, struct region *region)
 {
@@ -196,7 +203,8 @@ static const char *columns_of(const json_t *runs, bool folders, struct region *r
         if (!named) put_values(runs, key);
         PUT(columns, named ? "policy" : key, json_true());
     }
-    for (const char *const *other = others; *other; other++) PUT(columns, *other, json_true());
+    for (const char *const *other = others; *other; other++)
+        if (strcmp(*other, "resumed") != 0 || any_resumed(runs)) PUT(columns, *other, json_true());
     json_object_foreach (columns, key, value) {
         keys = region_text(region, "%s%s%s", keys, *keys ? " " : "", key);
     }

@@ -10,8 +10,10 @@
 #include "analysis/result_row.h"
 #include "base/work.h"
 #include "console/work_line.h"
+#include "policies/policy.h"
 #include "report/report_tree.h"
 #include "report/show.h"
+#include "result/record.h"
 #include "yaml/yaml_write.h"
 
 enum {
@@ -26,6 +28,7 @@ enum {
 struct report {
     const struct arguments *arguments;
     struct region *region;
+    const char **path; /* of the files: baselines before variants, each by the settings in which they differ */
     json_t *rows, *settings, *published; /* of each file: result_row(), report_settings(), the points that it quotes */
     json_t *tree, *runs, *plans, *pairs, *notes;
     size_t plan_bytes;
@@ -58,9 +61,17 @@ static json_t *op_times(struct result *r)
     return times;
 }
 
+/* null: no evaluation. */
+static double last_accuracy(struct result *r)
+{
+    struct eval_record last = {.accuracy = NAN};
+    if (h5_exists(&r->h5, "/eval/committed")) record_last_eval(r, &last);
+    return (double)last.accuracy;
+}
+
 static enum status add_run(struct report *r, int number)
 {
-    const char *path = r->arguments->operand[number];
+    const char *path = r->path[number];
     json_t *run, *plan, *groups, *row = json_array_get(r->rows, (size_t)number);
     result_auto *result = NULL;
     TRY(result_open(path, &result)); /* of an unreadable file the error of any command, or the program ends */
@@ -75,16 +86,71 @@ static enum status add_run(struct report *r, int number)
     json_object_del(groups, "schedule"); /* the plan has them */
     json_object_del(groups, "peak_tensors");
     PUT_ALL(run, KEY("path", figure_plain(path)), KEY("side", result->variant),
-            KEY("plan", index < 0 ? json_null() : json_integer(index)), KEY("expect", report_list(result, "expect")));
+            KEY("plan", index < 0 ? json_null() : json_integer(index)), KEY("expect", report_expectations(result)),
+            KEY("accuracy", last_accuracy(result)), KEY("resumed", (int)figure_number(row, "pieces") - 1));
     if (r->arguments->given[OPTION_TRACE]) PUT(run, "op_least_ns", op_times(result));
-    ADD(r->settings, report_settings(result));
     ADD(r->published, report_list(result, "published"));
     PUT_ALL(row, KEY("experiment", json_incref(json_object_get(json_object_get(run, "/"), "experiment"))),
             KEY("number", number));
     return h5_status(&result->h5);
 }
 
-/* ---- losses: of each of so many equal parts of the steps, the one with the largest difference ---- */
+/* ---- the order of the files ---- */
+
+struct ordered {
+    const char *path;
+    json_t *row, *settings;
+    const json_t *axes; /* of all files */
+    int number, rank;
+};
+
+static int by_value(const char *a, const char *b)
+{
+    const double x = report_number(a), y = report_number(b);
+    if (!a || !b) return (a != NULL) - (b != NULL);
+    return x < y ? -1 : x > y ? 1 : x == y ? 0 : strcmp(a, b);
+}
+
+static int by_settings(const void *left, const void *right)
+{
+    const struct ordered *a = left, *b = right;
+    int order = a->rank - b->rank;
+    EACH (order ? NULL : a->axes, i, axis) {
+        const char *key = figure_string(axis, "key");
+        if (!order) order = by_value(figure_string(a->settings, key), figure_string(b->settings, key));
+    }
+    return order ? order : a->number - b->number;
+}
+
+/* Reads rows and settings, and puts the files into their order. */
+static enum status order_files(struct report *r)
+{
+    static const char *const sides[] = {"baseline", "variant", NULL};
+    const int files = r->arguments->operands;
+    struct ordered *file;
+    json_auto_t *rows = result_rows(r->arguments->operand, (size_t)files), *settings = json_array();
+    NEW(r->region, file, (size_t)files);
+    NEW(r->region, r->path, (size_t)files);
+    for (int i = 0; i < files; i++) {
+        result_auto *result = NULL;
+        TRY(result_open(r->arguments->operand[i], &result)); /* the error of any command */
+        file[i] = (struct ordered){r->arguments->operand[i], json_array_get(rows, (size_t)i), .number = i};
+        ADD(settings, file[i].settings = report_settings(result));
+        while (sides[file[i].rank] && strcmp(sides[file[i].rank], result->variant) != 0) file[i].rank++;
+        file[i].rank = 2 * file[i].rank + (strcmp(result->policy, "store_all") != 0); /* of plans, too, first */
+    }
+    json_auto_t *axes = report_axes(settings, r->region);
+    for (int i = 0; i < files; i++) file[i].axes = axes;
+    qsort(file, (size_t)files, sizeof *file, by_settings);
+    for (int i = 0; i < files; i++) {
+        r->path[i] = file[i].path;
+        json_array_append(r->rows, file[i].row);
+        json_array_append(r->settings, file[i].settings);
+    }
+    return ST_OK;
+}
+
+/* ---- losses: of each of many equal parts of the steps the largest difference, the least and the greatest loss ---- */
 
 static double difference_of(const struct result *a, const struct result *b, size_t i, size_t j)
 {
@@ -113,20 +179,27 @@ static json_t *loss_figures(struct result *a, const struct result *b, size_t mos
     size_t *in_a, *in_b;
     NEW(a->region, in_a, a->steps);
     NEW(a->region, in_b, a->steps);
-    const size_t count = common_steps(a, b, in_a, in_b), parts = count < most ? count : most;
+    const size_t count = common_steps(a, b, in_a, in_b), parts = count < most ? count : most / 3;
     for (int k = 0; k < 4; k++) PUT(all, keys[k], column[k] = json_array());
     PUT(all, "steps", count);
     double largest = 0;
     for (size_t part = 0; part < parts; part++) {
-        size_t best = part * count / parts;
-        for (size_t i = best; i < (part + 1) * count / parts; i++)
-            if (is_larger(difference_of(a, b, in_a[i], in_b[i]), difference_of(a, b, in_a[best], in_b[best]))) best = i;
-        ADD(column[0], a->step[in_a[best]]);
-        ADD(column[1], (double)a->loss[in_a[best]]);
-        ADD(column[2], b ? figure_real((double)b->loss[in_b[best]]) : json_null());
-        const double difference = difference_of(a, b, in_a[best], in_b[best]);
-        ADD(column[3], difference);
-        if (is_larger(difference, largest)) largest = fabs(difference);
+        const size_t first = part * count / parts, end = (part + 1) * count / parts;
+        size_t far = first, low = first, high = first;
+        for (size_t i = first; i < end; i++) {
+            if (is_larger(difference_of(a, b, in_a[i], in_b[i]), difference_of(a, b, in_a[far], in_b[far]))) far = i;
+            if (!(a->loss[in_a[i]] >= a->loss[in_a[low]])) low = i;
+            if (!(a->loss[in_a[i]] <= a->loss[in_a[high]])) high = i;
+        }
+        for (size_t i = first; i < end; i++) {
+            if (i != far && i != low && i != high) continue;
+            const double difference = difference_of(a, b, in_a[i], in_b[i]);
+            ADD(column[0], a->step[in_a[i]]);
+            ADD(column[1], (double)a->loss[in_a[i]]);
+            ADD(column[2], b ? figure_real((double)b->loss[in_b[i]]) : json_null());
+            ADD(column[3], difference);
+            if (is_larger(difference, largest)) largest = fabs(difference);
+        }
     }
     PUT(all, "largest_difference", largest);
     return all;
@@ -143,7 +216,7 @@ static bool is_variant(const struct report *r, int file)
 static void add_pair(struct report *r, int a, int b)
 {
     struct comparison comparison;
-    const enum status status = compare_files(r->arguments->operand[a], r->arguments->operand[b], &comparison);
+    const enum status status = compare_files(r->path[a], r->path[b], &comparison);
     json_t *pair = status == ST_OK ? comparison_figures(&comparison) : json_object();
     json_decref(comparison.figures);
     if (status != ST_OK) PUT(pair, "sentence", figure_plain(status_message()));
@@ -171,8 +244,8 @@ static void find_pairs(struct report *r)
 static enum status add_loss(struct report *r, json_t *of, int file, int beside, size_t most)
 {
     result_auto *a = NULL, *b = NULL;
-    TRY(result_open(r->arguments->operand[file], &a));
-    if (beside >= 0) TRY(result_open(r->arguments->operand[beside], &b));
+    TRY(result_open(r->path[file], &a));
+    if (beside >= 0) TRY(result_open(r->path[beside], &b));
     PUT(of, "losses", loss_figures(a, b, most));
     return ST_OK;
 }
@@ -230,7 +303,7 @@ static void add_choices(struct report *r)
     json_t *choices = NULL;
     while (first < r->arguments->operands - 1 && !is_variant(r, first)) first++;
     if (r->arguments->given[OPTION_PARETO] || r->most_nodes <= SOON_PLANNED_NODES)
-        choices = report_choices(r->arguments->operand[first], r->notes);
+        choices = report_choices(r->path[first], r->notes);
     else
         figures_note(r->notes,
                      "without the plans of other policies, because the network has more than %d nodes; --pareto "
@@ -243,14 +316,16 @@ static void add_choices(struct report *r)
 static enum status gather(struct report *r)
 {
     const int files = r->arguments->operands;
-    json_array_extend(r->rows, result_rows(r->arguments->operand, (size_t)files));
+    TRY(order_files(r));
     for (int i = 0; i < files; i++) {
         TRY(add_run(r, i));
         work_report("reading plans", i + 1, files);
     }
     json_t *phases = json_array();
     for (const char *const *phase = report_phases; *phase; phase++) ADD(phases, *phase);
-    PUT(r->tree, "phases", phases);
+    json_t *policies = json_array();
+    for (const struct policy *const *policy = policy_table; *policy; policy++) ADD(policies, (*policy)->name);
+    PUT_ALL(r->tree, KEY("phases", phases), KEY("policies", policies));
     find_pairs(r);
     TRY(add_losses(r));
     add_sweep(r);
@@ -274,6 +349,13 @@ static enum status check_outputs(const struct report *r, const struct output out
     return figures ? report_check_figures(figures) : ST_OK;
 }
 
+/* --width single: figures as wide as one of a paper's two columns. */
+static bool single_column(const struct report *r)
+{
+    const char *width = r->arguments->given[OPTION_WIDTH] ? r->arguments->value[OPTION_WIDTH] : "double";
+    return strcmp(width, "single") == 0;
+}
+
 static enum status write_outputs(const struct report *r, const struct output output[2])
 {
     const char *figures = r->arguments->value[OPTION_FIGURES];
@@ -283,7 +365,7 @@ static enum status write_outputs(const struct report *r, const struct output out
         printf("%-9s %s\n", output[i].what, output[i].where);
     }
     if (!figures) return ST_OK;
-    TRY(report_write_figures(r->tree, figures));
+    TRY(report_write_figures(r->tree, figures, single_column(r)));
     printf("%-9s %s\n", "figures", figures);
     return ST_OK;
 }
@@ -292,19 +374,26 @@ enum status report_make(struct arguments *arguments)
 {
     region_auto *region = region_create();
     json_auto_t *rows = json_array(), *settings = json_array(), *published = json_array(), *tree = json_object();
-    struct report r = {arguments, region, rows, settings, published, .tree = tree};
+    struct report r = {.arguments = arguments,
+                       .region = region,
+                       .rows = rows,
+                       .settings = settings,
+                       .published = published,
+                       .tree = tree};
     if (arguments->operands > RUNS_MOST)
         return fail(ST_SPEC,
                     "report: %d files; expected at most %d, as a page of more cannot be read: rematch list FOLDER "
                     "[--json] has a row for each of any number",
                     arguments->operands, RUNS_MOST);
+    if (arguments->given[OPTION_WIDTH] && !arguments->given[OPTION_FIGURES])
+        return fail(ST_SPEC, "report: --width is of figures; expected --figures FOLDER, too");
     const char *page = arguments->value[OPTION_OUT], *trace = arguments->value[OPTION_TRACE];
     if (!page && !trace && !arguments->given[OPTION_FIGURES]) page = "report.html";
     const struct output output[] = {{"page", page, report_page_begins, report_print_page},
                                     {"trace", trace, report_trace_begins, report_print_trace}};
     signal(SIGXFSZ, SIG_IGN); /* a file-size limit, or the end of gnuplot, becomes an error of writing */
     signal(SIGPIPE, SIG_IGN);
-    PUT_ALL(r.tree, KEY("schema", "rematch-report 1"), KEY("runs", r.runs = json_array()),
+    PUT_ALL(r.tree, KEY("schema", "rematch/report/2"), KEY("runs", r.runs = json_array()),
             KEY("plans", r.plans = json_array()), KEY("pairs", r.pairs = json_array()),
             KEY("notes", r.notes = json_array()));
     enum status status = check_outputs(&r, output);

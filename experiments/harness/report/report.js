@@ -116,7 +116,7 @@ function chart(parent, id, {height, label, caption, build, numbers}) {
 }
 
 const axis = (title, more) => ({title: {display: true, text: title}, border: {display: false}, ...more});
-const legend = {position: "bottom", labels: {usePointStyle: true, boxHeight: 7}};
+const legend = {position: "bottom", labels: {usePointStyle: true, boxHeight: 7, sort: (a, b) => a.datasetIndex - b.datasetIndex}};
 
 /* The end of an axis from 0, with room for four lines of text above the largest value, and the distance of its lines. */
 function roundTop(most) {
@@ -128,6 +128,14 @@ function roundTop(most) {
 function byteAxis(most, title) {
   const [size, name] = most >= 2 ** 30 ? [2 ** 30, "GiB"] : most >= MIB ? [MIB, "MiB"] : [1024, "KiB"];
   return {size, name, axis: axis(`${title}, ${name}`)};
+}
+
+/* A policy has one colour and one mark in all charts and figures (report.gp), by its place among all policies; what is no
+ * policy has those of its place i. */
+const styles = ["circle", "rect", "triangle", "rectRot", "star", "cross"], COLOURS = 7;
+function styleOf(policy, i) {
+  const number = data.policies.includes(policy) ? data.policies.indexOf(policy) : i;
+  return {paint: colour(`policy-${number % COLOURS + 1}`), mark: styles[number % styles.length]};
 }
 
 /* ---- live memory ---- */
@@ -263,7 +271,6 @@ function choices() {
     live_peak_bytes: run["/plan"].live_peak_bytes, slowdown: run["/plan"].slowdown, gap_percent: run["/plan"].gap_percent,
     bound: run["/plan"].slowdown / (1 + run["/plan"].gap_percent / 100)}));
   const unit = byteAxis(Math.max(...runs.map(run => run.live_peak_bytes)), "live peak"), into = section("Time against memory");
-  const palette = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8b949e"], styles = ["circle", "triangle", "rect", "rectRot", "star", "crossRot"];
   const policies = found ? [...new Set(found.plans.map(plan => plan.policy))] : [];
   const point = row => ({x: row.live_peak_bytes / unit.size, y: row.slowdown, row});
   const name = row => row.run ? `run ${row.run}, ${row.side}: ${row.policy}` : row.label || `${row.policy}${row.settings ? ` ${row.settings}` : ""}`;
@@ -284,8 +291,8 @@ function choices() {
       data: {datasets: [
         {label: "runs of this report", data: runs.map(point), pointStyle: "circle", radius: 9, borderWidth: 2.5, borderColor: colour("ink"), backgroundColor: "transparent"},
         ...policies.map((policy, i) => {
-          const rows = found.plans.filter(plan => plan.policy === policy), paint = palette[i % palette.length];
-          return {label: policy, data: rows.map(point), radius: rows.map(row => row.pareto ? 5 : 3.5), pointStyle: styles[Math.floor(i / palette.length + i) % styles.length],
+          const rows = found.plans.filter(plan => plan.policy === policy), {paint, mark} = styleOf(policy, i);
+          return {label: policy, data: rows.map(point), radius: rows.map(row => row.pareto ? 5 : 3.5), pointStyle: mark,
                   borderColor: paint, backgroundColor: rows.map(row => row.pareto ? paint : "transparent")};
         }),
         {label: "lower bound", type: found ? "line" : "scatter", data: bound.map(point), stepped: "after", pointRadius: found ? 0 : 4, pointStyle: "line",
@@ -304,11 +311,13 @@ function choices() {
 
 /* ---- losses ---- */
 
-function losses(into, found, names) {
+/* names: of one or two sides; policies: of these. */
+function losses(into, found, names, policies) {
   const rows = found.step.map((step, i) => ({step, a: found.a[i], b: found.b[i], difference: found.difference[i]}));
   if (!rows.length) return into.append(make("p", {class: "soft"}, "No step was trained."));
   const last = rows[rows.length - 1], far = found.largest_difference, two = names.length > 1;
-  const thin = rows.length < found.steps ? ` ${rows.length} of ${found.steps} steps are drawn, with the largest differences.` : "";
+  const thin = rows.length < found.steps ? ` ${rows.length} of ${found.steps} steps are drawn: of each of many equal parts the largest difference, the least and the greatest loss.` : "";
+  const paint = k => policies[0] === policies[1] && k ? colour("ink") : styleOf(policies[k], k).paint;
   const line = (key, label, more) => ({label, data: rows.map(row => ({x: row.step, y: row[key]})), pointRadius: rows.length < 40 ? 2 : 0, ...more});
   const numbers = () => table([{head: "Step", of: row => row.step, text: String}, {head: names[0], of: row => row.a, text: exact},
     ...(two ? [{head: names[1], of: row => row.b, text: exact}, {head: "Difference", of: row => row.difference, text: exact}] : [])], rows, "Losses");
@@ -317,13 +326,13 @@ function losses(into, found, names) {
     scales: {x: {...axis("step"), type: "linear", grid: {display: false}, ticks: {precision: 0}}, y: axis(title, more)}});
   chart(into, "losses", {height: 260, numbers,
     label: `Loss over ${plural(found.steps, "step")}: at step ${last.step} ${names[0]} ${exact(last.a)}` + (two ? `, ${names[1]} ${exact(last.b)}.` : "."),
-    build: () => ({type: "line", options: options("loss"), data: {datasets: [line("a", names[0], {order: 1, borderColor: colour("saved"), backgroundColor: colour("saved"), borderWidth: 5}),
-      ...(two ? [line("b", names[1], {borderColor: colour("second"), backgroundColor: colour("second"), borderWidth: 1.5})] : [])]}})});
+    build: () => ({type: "line", options: options("loss"), data: {datasets: [line("a", `${names[0]}, ${policies[0]}`, {order: 1, borderColor: paint(0), backgroundColor: paint(0), borderWidth: 5}),
+      ...(two ? [line("b", `${names[1]}, ${policies[1]}`, {borderColor: paint(1), backgroundColor: paint(1), borderWidth: 1.5})] : [])]}})});
   if (!two) return;
   const said = far === 0 ? `The difference is 0 at all ${plural(found.steps, "step")}.` : far === null ? "A difference is not a number." : `The largest difference is ${exact(far)}.`;
   chart(into, "difference", {height: 150, numbers, caption: said + thin, label: `Difference of the losses, ${names[1]} less ${names[0]}. ${said}`,
     build: () => ({type: "line", options: options("difference", far === 0 ? {min: -1, max: 1, ticks: {stepSize: 1}} : {}),
-                   data: {datasets: [line("difference", `${names[1]} − ${names[0]}`, {borderColor: colour("second"), backgroundColor: colour("second"), borderWidth: 1.5})]}})});
+                   data: {datasets: [line("difference", `${names[1]} − ${names[0]}`, {borderColor: colour("ink"), backgroundColor: colour("ink"), borderWidth: 1.5})]}})});
 }
 
 /* ---- nodes, figures, sweeps, provenance ---- */
@@ -353,9 +362,11 @@ function figuresOf(into, runs) {
 
 /* Beside the figures that the spec quotes from its source. */
 function expected(into, run, pair) {
-  const found = {...pair, loss: run["/summary"]?.final_loss}, rows = run.expect.filter(one => typeof found[one.what] === "number");
+  const found = {...pair, loss: run["/summary"]?.final_loss, accuracy: run.accuracy}, rows = run.expect;
+  const met = one => typeof found[one.what] === "number" && !(found[one.what] >= +one.below) && !(found[one.what] <= +one.above);
   if (rows.length) into.append(table([{head: "Expected", of: one => one.what.replace("_", " ")}, {head: "Above", of: one => one.above, text: plain},
-    {head: "Below", of: one => one.below, text: plain}, {head: "Here", of: one => found[one.what], text: v => v.toFixed(3)},
+    {head: "Below", of: one => one.below, text: plain}, {head: "Here", of: one => found[one.what], text: v => known(v, x => String(parseFloat(x.toPrecision(6))))},
+    {head: "Judgement", of: one => typeof found[one.what] !== "number" ? "not measured" : (met(one) ? "met" : "NOT MET") + (one.unlike ? `, but ${one.unlike}` : "")},
     {head: "Source", of: one => one.source, long: true}], rows, "Expectations of the spec, with their source"));
 }
 
@@ -367,7 +378,9 @@ function sweeps() {
   const kinds = axes.map(axis => new Set(axis.values).size);
   choose(into, "over", axes.map(axis => axis.key), kinds.indexOf(Math.max(...kinds)), (box, chosen) => {
     const over = axes[chosen], others = axes.filter(axis => axis !== over), numbers = over.numbers, lines = [...new Set(over.curves)].sort(natural);
-    const styles = ["circle", "triangle", "rect", "rectRot", "star"], palette = ["activations", "second", "saved", "gradients", "recompute", "scratch"];
+    const policyAt = i => data.runs[runs[i]]["/plan"].policy, policiesOf = lines.map(name => [...new Set(runs.map((_, i) => i).filter(i => over.curves[i] === name).map(policyAt))]);
+    const own = k => policiesOf[k].length === 1 && policiesOf.filter(all => all.length === 1 && all[0] === policiesOf[k][0]).length === 1 ? policiesOf[k][0] : undefined;
+    const lineStyle = k => styleOf(own(k), k), pointStyle = (k, i) => policiesOf[k].length > 1 ? styleOf(policyAt(i), k) : lineStyle(k);
     measures.forEach(([title, of, isBytes], m) => {
       const values = runs.map((_, i) => of(i)), known = values.filter(v => typeof v === "number");
       if (!known.length) return;
@@ -375,10 +388,10 @@ function sweeps() {
       chart(box, `sweep-${m}`, {height: 240, label: `${title} over ${over.key}: ${runs.map((_, i) => `${at(over, i)} ${isBytes ? bytes(values[i]) : exact(values[i])}`).slice(0, 12).join(", ")}.`,
         numbers: () => table([{head: over.key, of: i => at(over, i)}, ...others.map(other => ({head: other.key, of: i => at(other, i)})),
           {head: title, of: i => values[i], text: isBytes ? bytes : exact}], runs.map((_, i) => i)),
-        build: () => ({type: "line", data: {labels: numbers ? undefined : [...new Set(over.values.map(String))], datasets: lines.map((name, k) => ({label: name,
-            data: runs.map((_, i) => ({x: numbers ? numbers[i] : String(over.values[i]), y: values[i] / unit.size, i})).filter((p, i) => over.curves[i] === name && isFinite(p.y))
-              .sort((p, q) => numbers ? p.x - q.x : 0),
-            borderColor: colour(palette[k % palette.length]), backgroundColor: colour(palette[k % palette.length]), pointStyle: styles[k % styles.length], showLine: Boolean(numbers), borderWidth: 1.5, pointRadius: 5}))},
+        build: () => ({type: "line", data: {labels: numbers ? undefined : [...new Set(over.values.map(String))].sort(natural), datasets: lines.map((name, k) => { const points = runs.map((_, i) => ({x: numbers ? numbers[i] : String(over.values[i]), y: values[i] / unit.size, i})).filter((p, i) => over.curves[i] === name && isFinite(p.y))
+              .sort((p, q) => numbers ? p.x - q.x : natural(p.x, q.x));
+            return {label: name, data: points, borderColor: lineStyle(k).paint, backgroundColor: points.map(p => pointStyle(k, p.i).paint), pointBorderColor: points.map(p => pointStyle(k, p.i).paint),
+              pointStyle: points.map(p => pointStyle(k, p.i).mark), showLine: Boolean(numbers), borderWidth: 1.5, pointRadius: 5}; })},
           options: {scales: {x: {...axis(over.key), type: numbers ? "linear" : "category", ticks: {precision: numbers?.every(Number.isInteger) ? 0 : undefined}}, y: unit.axis}, plugins: {legend: {...legend, display: lines.length > 1},
             tooltip: {callbacks: {label: ({raw, dataset}) => `${dataset.label}: ${isBytes ? bytes(raw.y * unit.size) : exact(raw.y)}`}}}}})});
     });
@@ -397,7 +410,7 @@ function provenance() {
       }
   });
   into.append(table([{head: "Run", of: run => data.runs.indexOf(run) + 1, text: String}, {head: "Side", of: run => run.side}, {head: "Policy", of: run => run["/plan"].policy},
-    {head: "Status", of: run => run.now}, {head: "Created", of: run => run["/"].created}, {head: "File", of: run => run.path}], data.runs, "Files"));
+    {head: "Status", of: run => run.now + (run.resumed > 0 ? `, resumed ${plural(run.resumed, "time")}` : "")}, {head: "Created", of: run => run["/"].created}, {head: "File", of: run => run.path}], data.runs, "Files"));
   const rows = [...all].filter(([name]) => !list.split(" ").includes(name)), same = ([, values]) => values.size === 1 && [...values.values()][0].length === data.runs.length;
   const columns = [{head: "", of: row => row[0]}, {head: "Value", long: true, of: ([, values]) => [...values].map(([text, runs]) =>
     runs.length === data.runs.length ? text : `${text} (run ${runs.join(", ")})`).join(" · ")}];
@@ -441,6 +454,8 @@ function verdicts() {
     for (const pair of compared) for (const note of pair.notes.filter(note => note.name === "times"))
       page.append(make("p", {class: "soft"}, `Note: run ${pair.b + 1}: ${note.text}`));
   } else banner("", "Not compared", "There is no baseline and variant of one experiment among the files.");
+  const resumed = data.runs.map((run, i) => run.resumed > 0 ? i + 1 : 0).filter(Boolean);
+  if (resumed.length) page.append(make("p", {class: "soft"}, `Note: run ${resumed.slice(0, 20).join(", ")}${resumed.length > 20 ? ", ..." : ""} was resumed from a state file.`));
   for (const note of data.notes) page.append(make("p", {class: "soft"}, `Note: ${note}`));
 }
 
@@ -461,7 +476,7 @@ function show() {
     into.append(make("h2", {}, "Live memory over the ops of a step"));
     memory(into, pair);
     into.append(make("h2", {}, "Losses"));
-    losses(into, part.losses || runs[part.a].losses, part.b === undefined ? [runs[part.a].side] : part.names || ["a", "b"]);
+    losses(into, part.losses || runs[part.a].losses, part.b === undefined ? [runs[part.a].side] : part.names || ["a", "b"], pair.map(run => run["/plan"].policy));
     into.append(make("h2", {}, "What each node keeps and recomputes"));
     nodes(into, pair[pair.length - 1]);
   });

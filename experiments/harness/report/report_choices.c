@@ -13,6 +13,7 @@
 #include "numerics/digest.h"
 #include "result/record_plan.h"
 #include "run/job_plans.h"
+#include "spec/spec_settings.h"
 #include "yaml/yaml_tree.h"
 
 /* ---- the plans of every policy ---- */
@@ -127,6 +128,40 @@ json_t *report_list(struct result *r, const char *key)
     return all;
 }
 
+/* The first override of a key that changes the figure; "": there is none, or the figures are the spec's own. */
+static const char *override_of(struct result *r, int what)
+{
+    size_t count = 0;
+    if (h5_read_attribute_u64(&r->h5, "/spec", "own_size", 1)) return "";
+    const char **line = h5_read_texts(&r->h5, "/spec/overrides", r->region, &count);
+    for (size_t i = 0; line && i < count; i++) {
+        const char *key = region_text(r->region, "%.*s", (int)strcspn(line[i], ":"), line[i]);
+        if (spec_changes(key) >> what & 1) return key;
+    }
+    return "";
+}
+
+json_t *report_expectations(struct result *r)
+{
+    json_t *all = report_list(r, "expect");
+    json_auto_t *settings = report_settings(r);
+    const char *wanted = figure_string(settings, "data.name"),
+               *used = h5_read_attribute_text(&r->h5, "/provenance/data", "name", "", r->region);
+    const bool other_data = wanted && *used && strcmp(wanted, used) != 0;
+    EACH (all, i, one) {
+        const char *name = figure_string(one, "what"), *key = "";
+        int what = 0;
+        while (what < EXPECTABLE && (!name || strcmp(name, expectation_names[what]) != 0)) what++;
+        if (what < EXPECTABLE) key = override_of(r, what);
+        const bool of_data = what == EXPECT_ACCURACY || what == EXPECT_LOSS;
+        PUT(one, "unlike",
+            *key                    ? json_sprintf("%s was overridden", key)
+            : other_data && of_data ? json_string("other data stand in")
+                                    : json_null());
+    }
+    return all;
+}
+
 /* Parameters of a model are in no resolved spec, but in the lines of its overrides: "model.parameters.depth: 2 -> 4" */
 static void add_parameters(struct result *r, json_t *flat)
 {
@@ -177,14 +212,14 @@ static void add_axis(json_t *axes, const char *key, const json_t *settings)
     if (!same) ADD(axes, json_pack("{s:s, s:O}", "key", key, "values", values));
 }
 
-/* "8", "40%" and "6GB", of bytes in MiB; NaN: it is no number. */
-static double number_of(const char *text, struct region *region)
+double report_number(const char *text)
 {
     const size_t length = text ? strlen(text) : 0;
+    char bare[32];
     uint64_t bytes;
     double number;
-    if (length && text[length - 1] == '%') text = region_text(region, "%.*s", (int)length - 1, text);
     if (!length) return NAN;
+    if (text[length - 1] == '%' && length < sizeof bare) text = strcpy(bare, text), bare[length - 1] = '\0';
     if (!text_to_real(text, &number)) return number;
     return text_to_bytes(text, &bytes) ? (double)NAN : (double)bytes / 0x1p20;
 }
@@ -198,7 +233,7 @@ static void add_curves(json_t *axes, json_t *axis, struct region *region)
     bool numeric = true;
     EACH (json_object_get(axis, "values"), run, value) {
         const char *curve = "";
-        const double number = number_of(json_string_value(value), region);
+        const double number = report_number(json_string_value(value));
         EACH (axes, i, other) {
             const char *text = json_string_value(json_array_get(json_object_get(other, "values"), run));
             if (other == axis) continue;

@@ -20,17 +20,19 @@
 
 EMBED(drawings, "experiments/harness/report/report.gp");
 
-/* last: how a complete file ends. */
+/* width, height: variables of gnuplot, in cm; last: how a complete file ends. */
 static const struct terminal {
     const char *end, *set, *last;
-} terminals[] = {{"svg", "svg noenhanced size 960,400 dynamic font 'sans-serif,14' background 'white'", "</svg>"},
-                 {"pdf", "pdfcairo noenhanced size 17cm,7.1cm font 'sans-serif,9'", "%%EOF"}};
+} terminals[] = {
+    {"svg", "svg noenhanced size 56*width,56*height dynamic font 'sans-serif,14' background 'white'", "</svg>"},
+    {"pdf", "pdfcairo noenhanced size width cm,height cm font 'sans-serif,8'", "%%EOF"}};
 enum { TERMINALS = sizeof terminals / sizeof *terminals };
 
 struct drawing {
     struct region *region;
     const json_t *tree;
     const char *folder;
+    bool single_column;
     FILE *gnuplot;
     pid_t pid;
     int files; /* a file of each terminal in turn */
@@ -98,9 +100,11 @@ static void send_section(struct drawing *d, const char *name)
     fprintf(d->gnuplot, "%.*s\n", to ? (int)(to - from) : (int)strlen(from), from);
 }
 
-/* Draws a section of report.gp as a file of each kind. */
-static enum status draw(struct drawing *d, const char *section, const char *name)
+/* Draws a section of report.gp as a file of each kind: of that height in cm, if it is as wide as a page. */
+static enum status draw(struct drawing *d, const char *section, const char *name, double height, double height_single)
 {
+    fprintf(d->gnuplot, "single = %d\nwidth = %g\nheight = %g\n", d->single_column, d->single_column ? 8.5 : 17.5,
+            d->single_column ? height_single : height);
     for (int i = 0; i < TERMINALS; i++) {
         struct new_file *file;
         NEW(d->region, file, 1);
@@ -140,7 +144,7 @@ static void write_live(struct drawing *d, const json_t *ops)
 /* A panel a run, of those whose plan the tree has. */
 static enum status draw_memory(struct drawing *d, const char *name, const int *run, int runs)
 {
-    const char *hashes = "", *titles = "";
+    const char *titles = "";
     double most = 0;
     size_t ops = 0, categories = 0;
     int count = 0;
@@ -156,14 +160,13 @@ static enum status draw_memory(struct drawing *d, const char *name, const int *r
         write_live(d, get(plan, "ops"));
         ops = own > ops ? own : ops;
         most = fmax(most, peak);
-        hashes = region_text(d->region, "%s %.16s", hashes, figure_string(plan, "hash"));
-        titles = region_text(d->region, "%s \"%s: peak %s, slowdown %.3f\"", titles, figure_string(figures, "policy"),
+        titles = region_text(d->region, "%s \"%s: %s, slowdown %.3f\"", titles, figure_string(figures, "policy"),
                              BYTES_TEXT(peak), figure_number(figures, "slowdown"));
         count++;
     }
-    fprintf(d->gnuplot, "END\nruns = %d\nops = %zu\ncategories = %zu\nmost = %.9g\nhashes = %s\ntitles = %s\n", count,
-            ops, categories, most, quoted(hashes, d->region), quoted(titles, d->region));
-    return count ? draw(d, "memory", name) : ST_OK;
+    fprintf(d->gnuplot, "END\nruns = %d\nops = %zu\ncategories = %zu\nmost = %.9g\ntitles = %s\n", count, ops,
+            categories, most, quoted(titles, d->region));
+    return count ? draw(d, "memory", name, 7.5, count > 1 ? 11 : 7) : ST_OK;
 }
 
 static enum status draw_choices(struct drawing *d, const json_t *choices)
@@ -174,8 +177,16 @@ static enum status draw_choices(struct drawing *d, const json_t *choices)
     write_rows(d, "plans", get(choices, "plans"), "live_peak_bytes slowdown policy");
     write_rows(d, "published", get(d->tree, "published"), "live_peak_bytes slowdown label");
     write_names(d, get(choices, "plans"), "policy");
+    json_auto_t *own = json_array();
+    EACH (get(d->tree, "runs"), k, run) json_array_append(own, json_object_get(run, "/plan"));
+    write_rows(d, "own", own, "live_peak_bytes slowdown policy");
     fprintf(d->gnuplot, "most = %.9g\n", most);
-    return draw(d, "choices", "policies");
+    return draw(d, "choices", "policies", 8, 9);
+}
+
+static const char *policy_of(const struct drawing *d, size_t run)
+{
+    return figure_string(get(run_at(d, run), "/plan"), "policy");
 }
 
 static enum status draw_losses(struct drawing *d, json_t *pair, const char *name)
@@ -185,9 +196,34 @@ static enum status draw_losses(struct drawing *d, json_t *pair, const char *name
     const bool any = json_array_size(rows) > 0;
     json_unpack(pair, "{s:[s, s]}", "names", &a, &b);
     write_rows(d, "losses", rows, "step a b difference");
-    fprintf(d->gnuplot, "names = %s\nmost = %.9g\n", quoted(region_text(d->region, "%s %s", a, b), d->region),
+    const char *of[] = {policy_of(d, (size_t)figure_number(pair, "a")), policy_of(d, (size_t)figure_number(pair, "b"))};
+    fprintf(d->gnuplot, "names = %s\nof = %s\nmost = %.9g\n",
+            quoted(region_text(d->region, "\"%s, %s\" \"%s, %s\"", a, of[0], b, of[1]), d->region),
+            quoted(region_text(d->region, "%s %s", of[0], of[1]), d->region),
             figure_number(get(pair, "losses"), "largest_difference"));
-    return any ? draw(d, "pair", name) : ST_OK;
+    return any ? draw(d, "pair", name, 8, 8) : ST_OK;
+}
+
+/* Sets of to the policy of each curve; "-" where it has several, or another curve has it, too. */
+static void write_policies_of(struct drawing *d, const json_t *rows)
+{
+    json_auto_t *curves = json_object(), *uses = json_object();
+    const char *of = "", *curve;
+    json_t *policy;
+    EACH (rows, i, row) {
+        const char *name = figure_string(row, "curves"), *own = figure_string(row, "policy"),
+                   *known = figure_string(curves, name);
+        PUT(curves, name, known && strcmp(known, own) != 0 ? "-" : own);
+    }
+    json_object_foreach (curves, curve, policy) {
+        const char *own = json_string_value(policy);
+        PUT(uses, own, (int)figure_number(uses, own) + 1);
+    }
+    json_object_foreach (curves, curve, policy) {
+        const char *own = json_string_value(policy);
+        of = region_text(d->region, "%s %s", of, figure_number(uses, own) == 1 ? own : "-");
+    }
+    fprintf(d->gnuplot, "of = %s\n", quoted(of, d->region));
 }
 
 /* Of an axis whose values are numbers. */
@@ -200,8 +236,9 @@ static enum status draw_axis(struct drawing *d, const json_t *axis, const char *
     }
     write_rows(d, "curves", rows, "numbers live_peak_bytes slowdown curves");
     write_names(d, rows, "curves");
+    write_policies_of(d, rows);
     fprintf(d->gnuplot, "names_of_axis = %s\n", quoted(figure_string(axis, "key"), d->region));
-    return json_is_array(get(axis, "numbers")) ? draw(d, "sweep", name) : ST_OK;
+    return json_is_array(get(axis, "numbers")) ? draw(d, "sweep", name, 8, 12) : ST_OK;
 }
 
 /* ---- all of them ---- */
@@ -212,7 +249,13 @@ static enum status draw_all(struct drawing *d)
     const bool many = json_array_size(pairs) > 1;
     double peak = 0;
     EACH (runs, r, run) peak = fmax(peak, figure_number(get(run, "/plan"), "live_peak_bytes"));
-    fprintf(d->gnuplot, "largest = %.9g\n", peak);
+    const json_t *root = get(run_at(d, 0), "/");
+    const char *name = figure_string(root, "title"), *policies = "";
+    if (!name || !*name) name = figure_string(root, "experiment");
+    EACH (get(d->tree, "policies"), p, policy)
+        policies = region_text(d->region, "%s %s", policies, json_string_value(policy));
+    fprintf(d->gnuplot, "largest = %.9g\npolicies = %s\nexperiment = %s\n", peak, quoted(policies, d->region),
+            quoted(name ? name : "", d->region));
     EACH (pairs, i, pair) {
         const char *end = many ? region_text(d->region, "-%zu", i + 1) : "";
         const int sides[] = {(int)figure_number(pair, "a"), (int)figure_number(pair, "b")};
@@ -267,10 +310,10 @@ static enum status check_drawn(const struct new_file *file, const char *last)
                 (unsigned long long)bytes);
 }
 
-enum status report_write_figures(const json_t *tree, const char *folder)
+enum status report_write_figures(const json_t *tree, const char *folder, bool single_column)
 {
     region_auto *region = region_create();
-    struct drawing d = {.region = region, .tree = tree, .folder = folder};
+    struct drawing d = {.region = region, .tree = tree, .folder = folder, .single_column = single_column};
     TRY(start(&d));
     const enum status drawn = draw_all(&d), ended = await(&d);
     enum status status = drawn != ST_OK ? drawn : ended;

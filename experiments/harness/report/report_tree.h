@@ -15,6 +15,13 @@ extern const char *const report_phases[];
  * prepared here, and notes says why. */
 json_t *report_choices(const char *path, json_t *notes);
 
+/* The expectations of a file's spec, as texts; "unlike": how this run differs from the one that the spec expects it of,
+ * null: it does not. What a sweep sets is there, too: the file does not say which overrides are of a sweep. */
+json_t *report_expectations(struct result *result);
+
+/* "8", "40%" and "6GB", of bytes in MiB; NaN: it is no number. */
+double report_number(const char *text);
+
 /* The settings of a file's spec by their paths, such as "policy.segments"; a long text is cut, and its digest added. */
 json_t *report_settings(struct result *result);
 
@@ -36,7 +43,7 @@ extern const char report_page_begins[], report_trace_begins[];
 /* Draws the figures, all or none, into a folder, which is made. The check before long work: ST_FAILED: it cannot be
  * written; ST_MISSING: the program that draws is not installed. */
 enum status report_check_figures(const char *folder);
-enum status report_write_figures(const json_t *tree, const char *folder);
+enum status report_write_figures(const json_t *tree, const char *folder, bool single_column);
 
 /* Declares name, the text of a file of the source tree or of the system as it was when the program was built. */
 #define EMBED(name, path)                                                                                              \
