@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "tests/support/altered_files.h"
+#include "analysis/result_row.h"
 #include "tests/support/cli.h"
 
 /* ---- graph files ---- */
@@ -119,6 +119,29 @@ Test(scale, too_many_stages_for_a_front_are_named, .timeout = 300)
 }
 
 /* ---- result files ---- */
+
+/* Each variant finds its baseline among many: the one of its experiment, of its invocation. */
+Test(scale, baselines_are_found_among_many, .timeout = 30)
+{
+    enum { RUNS = 20000 };
+    json_t *rows = json_array();
+    for (int i = 0; i < 2 * RUNS; i++) {
+        char trains[16], invocation[16];
+        snprintf(trains, sizeof trains, "%d", i % RUNS / 2); /* two baselines train the same */
+        snprintf(invocation, sizeof invocation, "%d", i % RUNS);
+        json_array_append_new(rows,
+                              json_pack("{s:s, s:s, s:s, s:n, s:i, s:{s:s, s:s, s:s, s:b}}", "experiment", "e", "side",
+                                        i < RUNS ? "baseline" : "variant", "created", "now", "reason", "number", i,
+                                        "match", "trains", trains, "invocation", invocation, "how", "", "whole", 1));
+    }
+    json_t *baselines = result_baselines(rows);
+    for (int i = RUNS; i < 2 * RUNS; i++) {
+        const json_t *found = result_row_baseline(baselines, json_array_get(rows, (size_t)i));
+        cr_assert(json_integer_value(json_object_get(found, "number")) == i - RUNS, "run %d", i);
+    }
+    json_decref(baselines);
+    json_decref(rows);
+}
 
 /* The files are closed one by one; more than a page can show are refused before any is read. */
 Test(scale, reports_and_lists_of_many_files, .timeout = 300)

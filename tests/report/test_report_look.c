@@ -216,6 +216,44 @@ Test(report_look, a_large_plan_is_a_small_page, .timeout = 300)
     cli_close(&cli);
 }
 
+/* Of thousands of steps a part is drawn, with the least and the greatest loss of all. */
+Test(report_look, a_long_series_keeps_its_extremes)
+{
+    enum { STEPS = 3000, MOST = 1000 };
+    struct cli cli;
+    browser_require();
+    cli_open(&cli);
+    cli_expect(&cli, 0, "run small.yaml --quiet steps=3000 optimizer.lr=0.5");
+    cli_run(&cli, "file=$(ls results/small/*.h5 | head -1)", "show $file --json");
+    json_t *file = json_loads(cli.out, 0, NULL), *loss, *point;
+    const json_t *losses = json_object_get(json_object_get(file, "steps"), "loss");
+    cli_expect(&cli, 0, "report results/small/*.h5");
+    json_t *seen = browser_show(&cli, "report.html", 1000);
+    const json_t *drawn = json_array_get(json_object_get(chart_of(seen, "losses"), "data"), 0);
+    double range[2][2] = {{1e9, -1e9}, {1e9, -1e9}};
+    size_t i;
+    cr_assert(json_array_size(losses) == STEPS);
+    json_array_foreach (losses, i, loss) {
+        const double x = json_number_value(loss);
+        range[0][0] = x < range[0][0] ? x : range[0][0];
+        range[0][1] = x > range[0][1] ? x : range[0][1];
+    }
+    json_array_foreach (drawn, i, point) {
+        const double x = json_number_value(json_array_get(point, 1));
+        range[1][0] = x < range[1][0] ? x : range[1][0];
+        range[1][1] = x > range[1][1] ? x : range[1][1];
+    }
+    cr_expect(json_array_size(drawn) <= MOST && json_array_size(drawn) > MOST / 4, "%zu points",
+              json_array_size(drawn));
+    cr_expect(range[0][0] == range[1][0] && range[0][1] == range[1][1], "%g to %g, expected %g to %g", range[1][0],
+              range[1][1], range[0][0], range[0][1]);
+    const char *text = json_string_value(json_object_get(seen, "text"));
+    cr_expect(text && strstr(text, "of 3000 steps are drawn: "), "%.2000s", text);
+    json_decref(file);
+    json_decref(seen);
+    cli_close(&cli);
+}
+
 /* As wide as it is asked for; with a title, the runs marked, and no digest of a plan. */
 Test(report_look, figures_are_for_papers)
 {
