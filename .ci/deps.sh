@@ -30,6 +30,7 @@ test-optional  command:cbc                              coinor-cbc
 test-optional  file:/usr/share/libonnx-testdata/data    libonnx-testdata
 test-optional  command:gnuplot                          gnuplot-nox
 test-optional  command:chromium                         chromium
+test-optional  command:pdftotext                        poppler-utils
 figures        command:gnuplot                          gnuplot-nox
 check          command:clang-format                     clang-format
 check          command:clang-tidy                       clang-tidy
