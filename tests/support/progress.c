@@ -1,5 +1,6 @@
 /* What the suite reports while it runs and when it ends: a line at least every PERIOD seconds, and a summary with the
- * reason of every skipped test, also where it is interrupted. Then all that its tests started is ended, too. */
+ * reason of every skipped test and the names of those that failed, also where it is interrupted. Then all that its
+ * tests started is ended, too. */
 #include <criterion/criterion.h>
 #include <criterion/hooks.h>
 #include <ctype.h>
@@ -16,13 +17,14 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PERIOD = 20, REASONS = 64 };
+enum { PERIOD = 20, REASONS = 64, NAMED = 40 };
 
 static atomic_int passed, failed, skipped, selected;
 static struct reason {
     char text[160];
     int tests;
 } reason[REASONS];
+static char failure[NAMED][128];
 static struct timespec began;
 static pthread_mutex_t printing = PTHREAD_MUTEX_INITIALIZER;
 static sem_t woken;
@@ -49,6 +51,7 @@ static void print_summary(void)
 {
     printf("\n");
     for (int i = 0; i < REASONS && reason[i].tests; i++) printf("skipped %d: %s\n", reason[i].tests, reason[i].text);
+    for (int i = 0; i < failed && i < NAMED; i++) printf("failed: %s\n", failure[i]);
     if (passed + failed + skipped < selected)
         printf("interrupted: %d of %d tests did not end\n", selected - passed - failed - skipped, selected);
     printf("the suite took %.0f s\n%d passed, %d failed, %d skipped\n", seconds(), passed, failed, skipped);
@@ -160,6 +163,8 @@ ReportHook(POST_TEST)(struct criterion_test_stats *stats)
     } else if (stats->test_status == CR_STATUS_PASSED && !stats->crashed && !stats->timed_out) {
         passed++;
     } else {
+        if (failed < NAMED)
+            snprintf(failure[failed], sizeof *failure, "%s::%s", stats->test->category, stats->test->name);
         failed++;
     }
     pthread_mutex_unlock(&printing);
