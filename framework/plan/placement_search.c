@@ -67,17 +67,29 @@ static size_t common_divisor(size_t a, size_t b)
 
 /* ---- many small buffers ---- */
 
-/* The lowest offset at which the box overlaps no placed one. */
-static size_t lowest_gap(const struct search *s, const struct box *new)
+/* Bytes that are taken while a box is to be placed. */
+struct taken {
+    size_t from, to;
+};
+
+static int by_offset(const void *x, const void *y)
 {
-    size_t at = 0;
+    const struct taken *a = x, *b = y;
+    return a->from != b->from ? (a->from < b->from ? -1 : 1) : 0;
+}
+
+/* The lowest offset at which the box overlaps no placed one; taken: room for one a box. */
+static size_t lowest_gap(const struct search *s, const struct box *new, struct taken *taken)
+{
+    size_t at = 0, count = 0;
     for (int i = 0; i < s->boxes; i++) {
         const struct box *b = &s->box[i];
-        if (!b->placed || b->from >= new->to || b->to <= new->from) continue;
-        if (b->offset >= at + new->bytes || b->offset + b->bytes <= at) continue;
-        at = b->offset + b->bytes;
-        i = -1;
+        if (b->placed && b->from < new->to && b->to > new->from)
+            taken[count++] = (struct taken){b->offset, b->offset + b->bytes};
     }
+    qsort(taken, count, sizeof *taken, by_offset);
+    for (size_t i = 0; i < count && taken[i].from < at + new->bytes; i++)
+        if (taken[i].to > at) at = taken[i].to;
     return at;
 }
 
@@ -95,8 +107,10 @@ static size_t place_large_first(struct search *s, struct buffer *buffer, size_t 
 {
     struct region *region = region_create();
     struct buffer *large;
+    struct taken *taken;
     int count = 0, next = 0;
     NEW(region, large, (size_t)s->boxes);
+    NEW(region, taken, (size_t)s->boxes);
     for (int i = 0; i < s->boxes; i++)
         if (buffer[i].bytes >= least) large[count++] = buffer[i];
     struct search alone = canonical_create(large, count, region);
@@ -113,7 +127,7 @@ static size_t place_large_first(struct search *s, struct buffer *buffer, size_t 
         qsort_r(s->all, (size_t)s->boxes, sizeof *s->all, by_rank, s);
         for (int k = 0; k < s->boxes; k++) {
             struct box *b = &s->box[s->all[k]];
-            if (!b->placed) b->offset = lowest_gap(s, b);
+            if (!b->placed) b->offset = lowest_gap(s, b, taken);
             b->placed = true;
             if (b->offset + b->bytes > top) top = b->offset + b->bytes;
         }
@@ -127,15 +141,20 @@ static size_t place_large_first(struct search *s, struct buffer *buffer, size_t 
 
 size_t placement_search(struct buffer *buffer, int buffers, size_t extent, size_t *bound)
 {
-    enum { BUFFERS_MAX = 10000 }; /* the recursion is as deep; and the work would not be enough to place more once */
-    if (buffers > BUFFERS_MAX || extent == *bound) return extent;
+    /* the recursion is as deep as there are buffers, and the work would not be enough to place more once; small ones
+     * are each compared with all */
+    enum { BUFFERS_MAX = 10000, SMALL_MAX = 40000 };
+    if (extent == *bound || buffers > SMALL_MAX) return extent;
     struct region *region = region_create();
     struct search s = canonical_create(buffer, buffers, region);
     size_t step = 0;
     for (int i = 0; i < buffers; i++) step = common_divisor(step, buffer[i].bytes);
-    for (int shift = 8; shift <= 16 && extent > *bound; shift += 2)
-        extent = place_large_first(&s, buffer, extent, *bound, *bound >> shift);
-    if (extent > *bound) extent = minimise(&s, buffer, extent, bound, step);
+    for (int shift = 8; shift <= 16 && extent > *bound; shift += 2) {
+        int large = 0;
+        for (int i = 0; i < buffers; i++) large += buffer[i].bytes >= *bound >> shift;
+        if (large <= BUFFERS_MAX) extent = place_large_first(&s, buffer, extent, *bound, *bound >> shift);
+    }
+    if (extent > *bound && buffers <= BUFFERS_MAX) extent = minimise(&s, buffer, extent, bound, step);
     free(s.change);
     region_destroy(region);
     return extent;
