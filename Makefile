@@ -11,6 +11,7 @@
 # make experiments-md
 #                    renews the tables of EXPERIMENTS.md from results/published/
 # make bench         measures against PyTorch and TensorFlow [ARGS=...]
+# make bench-engines checks what `optimal` promises over many models, and what its engines win
 # make numerics      compares gradients with a computation in float64
 # make gpu-bundle    packs build/gpu-bundle for a machine with a GPU
 # make readme-picture
@@ -248,6 +249,10 @@ bench: all $(BUILD)/peak
 	      $(MAKE) --no-print-directory $(BUILD)/has-bench; }
 	REMATCH_BIN=$(abspath $(BUILD))/rematch /usr/bin/python3 experiments/bench/bench.py $(ARGS)
 
+# What `optimal` promises over many models and budgets, and what its engines win.
+bench-engines: all $(BUILD)/has-exp-plans
+	REMATCH_BIN=$(abspath $(BUILD))/rematch /usr/bin/python3 experiments/bench/engines.py $(ARGS)
+
 # ---- A bundle for a machine with a GPU that has neither this repository nor its libraries.
 gpu-bundle: $(BUILD)/has-test
 	@[ "$(filter cuda,$(BACKENDS))" ] || { echo "gpu-bundle: the cuda backend needs nvcc, cuDNN and cuBLAS in $(CUDA)" >&2; exit 77; }
@@ -308,5 +313,5 @@ clean:
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 ALWAYS:
-.PHONY: all deps test install check check-format check-layering check-tables experiments-md bench gpu-bundle numerics readme-picture exp-list format clean $(EXPERIMENTS) $(PLANS) ALWAYS
+.PHONY: all deps test install check check-format check-layering check-tables experiments-md bench bench-engines gpu-bundle numerics readme-picture exp-list format clean $(EXPERIMENTS) $(PLANS) ALWAYS
 .SECONDARY:

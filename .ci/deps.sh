@@ -41,7 +41,6 @@ bench          module:torch                             python3-torch
 bench          module:h5py                              python3-h5py
 bench          file:/usr/lib/x86_64-linux-gnu/openblas-pthread libopenblas0-pthread
 exp-plans      command:/usr/bin/python3                 python3
-exp-batchnorm-once command:cbc                          coinor-cbc
 exp-fashion-cnn file:/usr/share/datasets/fashion-mnist  dataset-fashion-mnist
 '
 

@@ -4,7 +4,7 @@ the bundle's gpu.sh.
 
 Every network is trained storing everything, with every block recomputed, with sqrt(n) segments, and with `optimal` in
 half of store_all's live peak; in PyTorch, eager, with torch.utils.checkpoint, where it has an equivalent. All in fp32
-without TF32, same shapes, with dropout, relu_save: auto. PyTorch chooses convolutions by timing (cudnn.benchmark), ours
+without TF32, same shapes, with dropout, relu_save: bits. PyTorch chooses convolutions by timing (cudnn.benchmark), ours
 by cuDNN's heuristics; ours plans with costs that are measured first.
 
 Time: the fastest step after the warm-up steps. It includes our digests and the reading of the next batch, which the
@@ -36,7 +36,7 @@ Written by experiments/bench/gpu.py, which says how it measures; seconds are of 
 """
 EXPERIMENT = "experiments/{}.yaml".format
 SAMPLE_CNN = EXPERIMENT("sample-cnn-recompute")
-AUTO, FP32 = "relu_save=auto", "precision=fp32"
+AUTO, FP32 = "relu_save=bits", "precision=fp32"
 STORE_ALL, EVERY, SQRT, OPTIMAL = "store_all", "every block", "sqrt", "optimal 50 %"
 STAGES = "policy.unit=stage"
 CELLS = {STORE_ALL: ("policy.name=store_all",),

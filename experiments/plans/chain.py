@@ -1,4 +1,5 @@
 """Plans of chains and of specs, as JSON, for the scripts in this folder; and the tables that they publish."""
+import contextlib
 import csv
 import datetime
 import json
@@ -54,13 +55,29 @@ def show(path):
     return json.loads(subprocess.run([PROGRAM, "show", path, "--json"], stdout=subprocess.PIPE, check=True).stdout)
 
 
-def plan_chain(stages, *overrides, seconds=None):
-    """Plans a chain of stages, each a dict of its keys; seconds as in ask."""
-    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
-        lines = ["{" + ", ".join(f"{key}: {value}" for key, value in stage.items()) + "}" for stage in stages]
-        file.write("rematch: 1\nname: chain\nstages:\n" + "".join(f"  - {line}\n" for line in lines))
+@contextlib.contextmanager
+def written(text, suffix=".yaml"):
+    """The path of a file with that text, which is removed afterwards."""
+    with tempfile.NamedTemporaryFile("w", suffix=suffix) as file:
+        file.write(text)
         file.flush()
-        return ask("--graph", file.name, *overrides, seconds=seconds, of=lines if len(lines) < 3 else ())
+        yield file.name
+
+
+def chain_lines(stages):
+    """A chain of stages, each a dict of its keys, as lines of a graph file."""
+    return ["{" + ", ".join(f"{key}: {value}" for key, value in stage.items()) + "}" for stage in stages]
+
+
+def chain_text(stages):
+    return "rematch: 1\nname: chain\nstages:\n" + "".join(f"  - {line}\n" for line in chain_lines(stages))
+
+
+def plan_chain(stages, *overrides, seconds=None):
+    """Plans a chain of stages; seconds as in ask."""
+    lines = chain_lines(stages)
+    with written(chain_text(stages)) as path:
+        return ask("--graph", path, *overrides, seconds=seconds, of=lines if len(lines) < 3 else ())
 
 
 def plan(count, stage, *overrides):

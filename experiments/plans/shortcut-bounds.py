@@ -4,16 +4,15 @@
 Three networks of 3x3 convolutions of 32 channels on 32x32 images: 20 of them under one shortcut, 20 and ten shortcuts within each
 other, and 16 residual blocks under one more shortcut; ResNet-50, U-Net and BERT. The gap of `optimal` within a budget to the
 lower bounds that count each value alone and Griewank and Walther's number (knapsack, binomial), and to the bound that also counts
-the inputs that recomputations need (closure). For two networks, what the integer programme of `milp` finds and proves in a
-minute or two, where its solver is installed.
+the inputs that recomputations need (closure). For two networks, what an integer programme finds and proves in a minute or two
+(integer_programme.py), where a solver is installed.
 """
 import os
-import shutil
 import sys
-import tempfile
 import time
 
-from chain import HERE, ask, publish
+import integer_programme
+from chain import HERE, ask, publish, written
 
 SECONDS, SOLVED = 600, 60  # for one plan; for one integer programme
 BUDGETS = (85, 70, 60, 50, 40, 30)
@@ -46,7 +45,7 @@ NETWORKS = {
     "ten nested shortcuts (35)": RELU + nested(10) + RELU + HEAD,
     "16 residual blocks under a shortcut (55)": NONE + [tuple(16 * [tuple(2 * NONE)] + NONE)] + NONE + HEAD,
 }
-MILP = list(NETWORKS)[:2]
+PROVEN = list(NETWORKS)[:2]
 CNNS = os.path.join(HERE, "published-cnns.yaml")
 SPECS = {
     "ResNet-50, batch 184 (142)": (CNNS, "model.file=../models/resnet50.yaml", "batch=184"),
@@ -55,13 +54,10 @@ SPECS = {
 }
 
 
-def plan_layers(layers, *overrides):
-    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
-        file.write("rematch: 1\nname: shortcut-bounds\nmodel:\n  layers:\n" + "".join(f"    {line}\n" for line in lines(layers)))
-        file.write("data: {name: synthetic, shape: [32, 32, 3], classes: 10}\nbatch: 16\nsteps: 1\n"
-                   "optimizer: {name: sgd, lr: 0.01}\nbackend: ref\nrelu_save: output\npolicy: store_all\n")
-        file.flush()
-        return ask(file.name, *overrides, "--alone", seconds=SECONDS)
+def spec_text(layers):
+    return ("rematch: 1\nname: shortcut-bounds\nmodel:\n  layers:\n" + "".join(f"    {line}\n" for line in lines(layers)) +
+            "data: {name: synthetic, shape: [32, 32, 3], classes: 10}\nbatch: 16\nsteps: 1\n"
+            "optimizer: {name: sgd, lr: 0.01}\nbackend: ref\nrelu_save: output\npolicy: store_all\n")
 
 
 def gaps(answer):
@@ -71,29 +67,27 @@ def gaps(answer):
     return 100 * (answer["slowdown"] / before - 1), bounds["gap_percent"]
 
 
-def row(name, budget, plan, solve):
-    answer = plan(f"policy={{name: optimal, budget: {budget}%}}")
+def row(name, budget, spec, prove):
+    answer = ask(*spec, f"policy={{name: optimal, budget: {budget}%}}", "--alone", seconds=SECONDS)
     cells = [name, f"{budget} %"]
     cells += [f"{answer['slowdown']:.4f}", *(f"{gap:.2f} %" for gap in gaps(answer))] if answer else ["none", "", ""]
     begin = time.monotonic()
-    answer = solve and plan(f"policy={{name: milp, budget: {budget}%, time_limit: {SOLVED}}}")
-    found = f"{answer['slowdown']:.4f}, {answer['policy_found']} ({time.monotonic() - begin:.0f} s)" if answer else "none"
-    return cells + [found if solve else ""]
+    found = prove and integer_programme.text(*integer_programme.solve(f"{budget}%", *spec, seconds=SOLVED))
+    return cells + [f"{found} ({time.monotonic() - begin:.0f} s)" if prove else ""]
 
 
 def main():
-    solver = shutil.which("cbc")
+    solver = integer_programme.solver()
     if not solver:
-        print("milp is left out: it needs the program cbc, Debian's package coinor-cbc")
+        print("the integer programme is left out: it needs highspy (PyPI) or cbc (Debian's coinor-cbc)")
     rows = []
     for name, layers in NETWORKS.items():
-        rows += [row(name, budget, lambda *overrides, of=layers: plan_layers(of, *overrides), solver and name in MILP)
-                 for budget in BUDGETS]
-    for name, overrides in SPECS.items():
-        rows += [row(name, budget, lambda *more, of=overrides: ask(*of, *more, "--alone", seconds=SECONDS), False)
-                 for budget in BUDGETS]
+        with written(spec_text(layers)) as path:
+            rows += [row(name, budget, (path,), solver and name in PROVEN) for budget in BUDGETS]
+    for name, spec in SPECS.items():
+        rows += [row(name, budget, spec, False) for budget in BUDGETS]
     publish("shortcut-bounds", ["network (nodes)", "budget", "`optimal`", "gap without closure", "gap",
-                          f"`milp`, {SOLVED} s a programme: found, proven"], rows)
+                          f"integer programme, {SOLVED} s each: found, proven"], rows)
     return 0
 
 

@@ -148,12 +148,8 @@ bool network_read_by_another(const struct network *network, int node)
 
 void network_settle_relus(struct network *network)
 {
-    for (int i = 0; i < network->graph->nodes; i++) {
-        enum relu_save save = network->graph->node[i].relu_save;
-        bool less = network->binding[i].footprint.signs < network->graph->value[i + 1].bytes;
-        footprint_keep_sign_bits(&network->binding[i].footprint,
-                                 save == RELU_AUTO ? less && !network_read_by_another(network, i) : save == RELU_BITS);
-    }
+    for (int i = 0; i < network->graph->nodes; i++)
+        footprint_keep_sign_bits(&network->binding[i].footprint, network->graph->node[i].relu_save == RELU_BITS);
 }
 
 /* The values of a slice are parts of the batch's. */
@@ -249,18 +245,6 @@ struct network *network_of_slice(const struct network *network, struct region *r
     view->slice = NULL;
     view->granularity = network_unit(network);
     return view;
-}
-
-bool network_relu_open(const struct network *network, int node)
-{
-    return network->graph->node[node].relu_save == RELU_AUTO && network->binding[node].footprint.signs;
-}
-
-bool network_any_relu_open(const struct network *network)
-{
-    for (int i = 0; i < network->graph->nodes; i++)
-        if (network_relu_open(network, i)) return true;
-    return false;
 }
 
 int network_update_parts(const struct network *network, int node)

@@ -79,10 +79,6 @@ struct network *network_of_slice(const struct network *network, struct region *r
 /* Updates the footprints to relu_save, where a node's changed since the network was prepared. */
 void network_settle_relus(struct network *network);
 
-/* Whether a schedule may set what the relu of node saves; whether that holds for any node. */
-bool network_relu_open(const struct network *network, int node);
-bool network_any_relu_open(const struct network *network);
-
 /* Whether the backward of another node reads the output of node. */
 bool network_read_by_another(const struct network *network, int node);
 

@@ -7,7 +7,7 @@
 
 /* What a relu saves for its backward: its output, or one sign bit an element, so that the output may die. AUTO: the
  * schedule decides; without its decision, sign bits, but the output where another node's backward reads it anyway. */
-enum relu_save { RELU_OUTPUT, RELU_BITS, RELU_AUTO };
+enum relu_save { RELU_OUTPUT, RELU_BITS };
 
 struct value {
     struct shape shape; /* of one sample, logical */

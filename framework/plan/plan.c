@@ -163,16 +163,6 @@ void plan_move(struct plan *plan, const struct buffer *placed)
     hash_plan(plan);
 }
 
-const struct network *plan_network(const struct network *network, const struct schedule *schedule,
-                                   struct region *region)
-{
-    struct network *copy = network_copy(network, region);
-    for (size_t i = 0; i < schedule->steps; i++)
-        for (int n = schedule->step[i].from; n < schedule->step[i].to && schedule->step[i].relu != RELU_AUTO; n++)
-            footprint_keep_sign_bits(&copy->binding[n].footprint, schedule->step[i].relu == RELU_BITS);
-    return copy;
-}
-
 struct plan *plan_build(const struct network *network, const struct schedule *schedule,
                         const struct plan_options *options)
 {
@@ -181,7 +171,7 @@ struct plan *plan_build(const struct network *network, const struct schedule *sc
     struct region *region = region_create();
     struct plan *p = region_array(region, 1, sizeof *p);
     p->region = region;
-    p->network = plan_network(network, schedule, region);
+    p->network = network;
     p->options = *options;
     p->schedule = schedule_print(schedule, region);
     p->lowered = lower(p->network, schedule, &options->lower, region);

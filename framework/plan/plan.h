@@ -12,7 +12,7 @@ struct plan_options {
 
 struct plan {
     struct region *region;         /* owns everything below */
-    const struct network *network; /* plan_network() */
+    const struct network *network; /* that it was built for, which must outlive it */
     struct plan_options options;
     struct lowered lowered;
     char *schedule;
@@ -47,10 +47,6 @@ struct plan_cost {
 };
 struct plan_cost plan_cost(const struct network *network, const struct schedule *schedule,
                            const struct lower_options *options);
-
-/* A copy of the network in region whose relus save what the schedule sets. */
-const struct network *plan_network(const struct network *network, const struct schedule *schedule,
-                                   struct region *region);
 
 /* Where the arena is larger than its bound: looks for a better placement, which takes seconds if none is found; so it
  * is for a plan that was chosen. Updates the arena, its bound and the hash. */

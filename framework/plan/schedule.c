@@ -14,15 +14,12 @@ struct schedule schedule_empty(struct region *region) { return (struct schedule)
 /* By enum step_kind. */
 static const char step_letters[] = "FBP";
 
-/* The suffix of a backward, by enum relu_save. */
-static const char *const relu_text[] = {":output", ":bits", ""};
-
 void schedule_append_step(struct schedule *schedule, struct step step)
 {
     if (step.from >= step.to) return;
     if (schedule->steps) {
         struct step *last = &schedule->step[schedule->steps - 1];
-        bool same = last->kind == step.kind && last->relu == step.relu && last->slice == step.slice;
+        bool same = last->kind == step.kind && last->slice == step.slice;
         if (same && step.kind == STEP_FORWARD && last->to == step.from) {
             last->to = step.to;
             return;
@@ -38,12 +35,7 @@ void schedule_append_step(struct schedule *schedule, struct step step)
 
 void schedule_append(struct schedule *schedule, enum step_kind kind, int from, int to)
 {
-    schedule_append_step(schedule, (struct step){kind, from, to, RELU_AUTO, WHOLE_BATCH});
-}
-
-void schedule_append_backward(struct schedule *schedule, int from, int to, enum relu_save relu)
-{
-    schedule_append_step(schedule, (struct step){STEP_BACKWARD, from, to, relu, WHOLE_BATCH});
+    schedule_append_step(schedule, (struct step){kind, from, to, WHOLE_BATCH});
 }
 
 /* Where the part of a step from node at on ends that is all sliced or all whole, in the step's direction: [*from, *to).
@@ -82,7 +74,7 @@ void schedule_append_by_slice(struct schedule *schedule, const struct slicing *s
              at = forward ? to : from) {
             const bool whole = part_of(slicing, s, at, &from, &to);
             if (whole) flush(schedule, slicing, &run);
-            schedule_append_step(whole ? schedule : &run, (struct step){s->kind, from, to, s->relu, WHOLE_BATCH});
+            schedule_append_step(whole ? schedule : &run, (struct step){s->kind, from, to, WHOLE_BATCH});
         }
     }
     flush(schedule, slicing, &run);
@@ -158,20 +150,8 @@ static enum status check_slice(const struct slicing *slicing, const struct step 
     return ST_OK;
 }
 
-/* What the relus among a backward's nodes save is one choice for all slices; kept: by node, that of the first. */
-static enum status check_relu(const struct progress *progress, enum relu_save *kept, const struct step *s, size_t i)
-{
-    for (int n = s->from; n < s->to && s->kind == STEP_BACKWARD; n++) {
-        if (s->slice <= 0) kept[n] = s->relu;
-        if (kept[n] != s->relu)
-            return refuse(&progress[s->slice], i, n, "backward as B[from,to)%s; expected B[from,to)%s, as for slice 0",
-                          relu_text[s->relu], relu_text[kept[n]]);
-    }
-    return ST_OK;
-}
-
-static enum status check_step(const struct slicing *slicing, struct progress *progress, enum relu_save *kept,
-                              const struct step *s, size_t i, bool evaluate)
+static enum status check_step(const struct slicing *slicing, struct progress *progress, const struct step *s, size_t i,
+                              bool evaluate)
 {
     if (s->from < 0 || s->to > slicing->nodes || s->from >= s->to)
         return fail(ST_SPEC, "step %zu of the schedule: [%d,%d) is not a range of the network's %d nodes", i, s->from,
@@ -181,7 +161,7 @@ static enum status check_step(const struct slicing *slicing, struct progress *pr
     TRY(check_slice(slicing, s, i));
     for (int k = 0; k < slicing->slices; k++)
         if (s->slice == WHOLE_BATCH || s->slice == k) TRY(advance(&progress[k], k ? &progress[k - 1] : NULL, s, i));
-    return check_relu(progress, kept, s, i);
+    return ST_OK;
 }
 
 /* A slice has run. */
@@ -197,7 +177,6 @@ static enum status check_end(const struct progress *p, int nodes, bool evaluate)
 enum status schedule_check(const struct schedule *schedule, const struct slicing *slicing, bool evaluate)
 {
     struct progress *progress = allocate((size_t)slicing->slices, sizeof *progress);
-    enum relu_save *kept = allocate((size_t)slicing->nodes, sizeof *kept);
     for (int k = 0; k < slicing->slices; k++) {
         progress[k] = (struct progress){0, slicing->nodes, slicing->nodes, ""};
         if (slicing->slices > 1) snprintf(progress[k].slice, sizeof progress[k].slice, " for slice %d", k);
@@ -206,13 +185,12 @@ enum status schedule_check(const struct schedule *schedule, const struct slicing
     size_t runs = 0;
     for (size_t i = 0; status == ST_OK && i < schedule->steps; i++) {
         const struct step *s = &schedule->step[i];
-        status = check_step(slicing, progress, kept, s, i + 1, evaluate);
+        status = check_step(slicing, progress, s, i + 1, evaluate);
         runs += (size_t)(s->to - s->from) * (s->slice == WHOLE_BATCH ? (size_t)slicing->slices : 1);
     }
     for (int k = 0; k < slicing->slices && status == ST_OK; k++)
         status = check_end(&progress[k], slicing->nodes, evaluate);
     free(progress);
-    free(kept);
     TRY(status);
     if (runs > RUNS_MAX) return fail(ST_SPEC, "the schedule has %zu steps at nodes, more than can be planned", runs);
     return ST_OK;
@@ -224,8 +202,7 @@ char *schedule_print(const struct schedule *schedule, struct region *region)
     char *text = region_array(region, schedule->steps * STEP_TEXT + 1, 1), *end = text;
     for (size_t i = 0; i < schedule->steps; i++) {
         const struct step *s = &schedule->step[i];
-        end += snprintf(end, STEP_TEXT, "%s%c[%d,%d)%s", i ? " " : "", step_letters[s->kind], s->from, s->to,
-                        relu_text[s->relu]);
+        end += snprintf(end, STEP_TEXT, "%s%c[%d,%d)", i ? " " : "", step_letters[s->kind], s->from, s->to);
         if (s->slice != WHOLE_BATCH) end += snprintf(end, STEP_TEXT, "/%d", s->slice);
     }
     return text;
@@ -243,15 +220,6 @@ static int number(const char **text)
     return (int)value;
 }
 
-/* The suffix of a backward at *text, which moves past it. */
-static enum relu_save relu_at(const char **text)
-{
-    enum relu_save relu = RELU_OUTPUT;
-    while (relu < RELU_AUTO && strncmp(*text, relu_text[relu], strlen(relu_text[relu])) != 0) relu++;
-    *text += strlen(relu_text[relu]);
-    return relu;
-}
-
 enum status schedule_parse(const char *text, struct region *region, struct schedule *schedule)
 {
     *schedule = schedule_empty(region);
@@ -261,18 +229,18 @@ enum status schedule_parse(const char *text, struct region *region, struct sched
         if (!*text) return ST_OK;
         const char *start = text;
         const char *letter = strchr(step_letters, *text);
-        struct step step = {letter ? (enum step_kind)(letter - step_letters) : STEP_FORWARD, -1, -1, RELU_AUTO,
-                            WHOLE_BATCH};
+        struct step step = {letter ? (enum step_kind)(letter - step_letters) : STEP_FORWARD, -1, -1, WHOLE_BATCH};
         bool read = letter && *++text == '[' && (++text, step.from = number(&text)) >= 0 && *text == ',' &&
                     (++text, step.to = number(&text)) >= 0 && *text == ')';
         if (read) text++;
-        if (read && step.kind == STEP_BACKWARD) step.relu = relu_at(&text);
         if (read && *text == '/') read = (++text, step.slice = number(&text)) >= 0;
         if (!read || step.from >= step.to || *text == ':')
-            return fail(ST_SPEC,
-                        "step %zu of the schedule, '%.*s': expected F[from,to), P[node,node+1), B[from,to), "
-                        "B[from,to):output or B[from,to):bits with from < to, of one slice with /slice behind it",
-                        count, (int)strcspn(start, " \t\r\n"), start);
+            return fail(
+                ST_SPEC,
+                "step %zu of the schedule, '%.*s': expected F[from,to), B[from,to) or P[node,node+1) with from < "
+                "to, of one slice with /slice behind it%s",
+                count, (int)strcspn(start, " \t\r\n"), start,
+                *text == ':' ? "; what relus keep is set by relu_save alone" : "");
         schedule_append_step(schedule, step);
     }
 }

@@ -1,10 +1,9 @@
-/* The schedule: all that a policy decides. Steps F[from,to) and B[from,to) over nodes; a B may set what the relus among
- * its nodes save for it: B[from,to):bits, B[from,to):output. P[node,node+1) runs the first half of a split backward
- * ahead of its B, so that there can be recomputations between the halves; of another backward it runs nothing.
+/* The schedule: all that a policy decides. Steps F[from,to) and B[from,to) over nodes. P[node,node+1) runs the first
+ * half of a split backward ahead of its B, so that there can be recomputations between the halves; of another backward
+ * it runs nothing.
  *
  * Where the batch is divided into slices, F[from,to)/2 runs the nodes for slice 2 alone. A step without a slice runs,
- * node by node, all slices in ascending order: of a split backward the first halves of all, then the second. What relus
- * save is set for all slices alike. */
+ * node by node, all slices in ascending order: of a split backward the first halves of all, then the second. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,9 +14,8 @@ enum step_kind { STEP_FORWARD, STEP_BACKWARD, STEP_PARAMS };
 
 struct step {
     enum step_kind kind;
-    int from, to;        /* nodes [from, to); a backward runs them from to - 1 down to from */
-    enum relu_save relu; /* of a backward; AUTO: as in the network */
-    int slice;           /* WHOLE_BATCH: all */
+    int from, to; /* nodes [from, to); a backward runs them from to - 1 down to from */
+    int slice;    /* WHOLE_BATCH: all */
 };
 
 struct schedule {
@@ -35,9 +33,6 @@ void schedule_append_step(struct schedule *schedule, struct step step);
 /* The same, of all slices. */
 void schedule_append(struct schedule *schedule, enum step_kind kind, int from, int to);
 
-/* The same for a backward that sets what relus save. */
-void schedule_append_backward(struct schedule *schedule, int from, int to, enum relu_save relu);
-
 /* Appends a schedule of all slices, run slice by slice wherever its steps come one after the other over sliced nodes:
  * the same work, in which what lives only between such steps is live for one slice. */
 void schedule_append_by_slice(struct schedule *schedule, const struct slicing *slicing, const struct schedule *all);
@@ -51,7 +46,7 @@ void schedule_append_all(struct schedule *schedule, const struct schedule *more)
  * ST_SPEC naming step and node; or the schedule has too many steps to be planned. */
 enum status schedule_check(const struct schedule *schedule, const struct slicing *slicing, bool evaluate);
 
-/* "F[0,9) B[6,9):bits F[3,6)/1"; the text lives in region. */
+/* "F[0,9) B[6,9) F[3,6)/1"; the text lives in region. */
 char *schedule_print(const struct schedule *schedule, struct region *region);
 
 /* The inverse; spaces and newlines separate steps, '#' starts a comment. ST_SPEC names the step that cannot be read. */

@@ -134,28 +134,6 @@ static enum status search_network(struct dtr_search *s, const struct budget *bud
     return ST_OK;
 }
 
-/* Open relus keep sign bits; where that does not keep the budget, and for the least budget, what the network has them
- * keep if that takes less memory. */
-static enum status search_relus(const struct policy_input *input, const struct budget *budget, struct region *region,
-                                struct dtr_found *best)
-{
-    const bool open = network_any_relu_open(input->network);
-    for (int bits = 1; bits >= (open ? 0 : 1); bits--) {
-        struct dtr_search s = {input->network, policy_plan_options(input), .region = region};
-        struct dtr_found found = {.plan = NULL};
-        if (best->kept && budget->kind != BUDGET_LEAST) break;
-        if (open && bits) s.network = policy_keep_sign_bits(input->network, region);
-        enum status status = search_network(&s, budget, &found);
-        if (status == ST_OK && open && bits) policy_state_sign_bits(input->network, &found.schedule);
-        const bool better =
-            found.plan && (!best->plan || found.kept > best->kept || found.plan->live_peak < best->plan->live_peak);
-        plan_destroy(better ? best->plan : found.plan);
-        if (better) *best = found;
-        TRY(status);
-    }
-    return ST_OK;
-}
-
 static enum status emit(const struct policy_input *input, struct schedule *schedule)
 {
     const struct budget_settings *settings = (const void *)input->settings;
@@ -163,7 +141,8 @@ static enum status emit(const struct policy_input *input, struct schedule *sched
     struct budget budget;
     char bytes[UNIT_TEXT];
     TRY(budget_parse(settings->budget ? settings->budget : "least", &budget));
-    enum status status = search_relus(input, &budget, schedule->region, &found);
+    struct dtr_search search = {input->network, policy_plan_options(input), .region = schedule->region};
+    enum status status = search_network(&search, &budget, &found);
     if (status == ST_OK && !found.kept)
         status = budget_refuse(input->network, &budget, policy_plan_options(input), found.plan, "dtr");
     if (status == ST_OK && input->notes)
@@ -178,5 +157,5 @@ const struct policy policy_dtr = {.name = "dtr",
                                   .doc = "dynamic tensor rematerialization, simulated under a budget",
                                   .keys = policy_budget_keys,
                                   .emit = emit,
-                                  .chooses_relus = true,
-                                  .takes_slices = true};
+                                  .takes_slices = true,
+                                  .fills = true};

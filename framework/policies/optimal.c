@@ -1,53 +1,116 @@
-/* The fastest schedule that a budget allows, over the class of optimum.h: each value that is kept stays until the
- * backward that reads it, nothing is recomputed ahead of its turn, and each stretch of stages keeps what one of the
- * variants examined keeps (variants.h) or is recomputed by a visit of its own. Candidates of any class are the
- * schedules of a search over states, and, where a stage has several nodes, of the other policies. The recurrence, with
- * time as a step function of bytes where the published one has slots: Beaumont, Eyraud-Dubois, Herrmann, Joly, Shilova,
- * "Optimal checkpointing for heterogeneous chains: how to train deep neural networks with limited memory", 2019. */
-#include "policies/rivals.h"
-
+/* The fastest schedule found that can be placed within a budget, whoever found it: the programme on stages, which is
+ * optimal in its class (search/optimum.h), searches beyond it (search/engines.h), and the other policies. */
+#include <math.h>
 #include <stdio.h>
+#include <string.h>
 
-static void note_found(const struct optimum *optimum, const struct budgeted *budgeted, struct policy_notes *notes)
+#include "policies/rivals.h"
+#include "search/budget.h"
+#include "search/engines.h"
+
+struct optimal_settings {
+    struct budget_settings budget;
+    struct setting_list without;
+};
+POLICY_SETTINGS_FIT(struct optimal_settings);
+
+/* Searches for schedules of fewer bytes, where the fastest cannot be placed. */
+enum { BELOW_MAX = 8 };
+
+struct outcome {
+    struct selection selection;
+    bool proven; /* it is the fastest of all schedules whose live peak keeps the budget */
+};
+
+static void note_found(const struct pool *pool, const struct outcome *outcome, struct policy_notes *notes)
 {
-    const char *approximation = optimum_approximation(optimum, optimum->region);
-    const struct candidate_point *candidate = optimum->origin[budgeted->point];
+    const char *approximation = pool_approximation(pool);
+    const struct member *member = outcome->selection.member;
     *notes = (struct policy_notes){
-        .live_peak = optimum->front.point[budgeted->point].peak, .tries = budgeted->tries, .lost = budgeted->lost};
-    if (candidate)
+        .live_peak = member->point.peak, .tries = outcome->selection.tries, .lost = outcome->selection.lost};
+    if (member->found_by)
         snprintf(notes->found, sizeof notes->found, "the schedule of %s, which is better than all of its own class%s",
-                 candidate->policy, budgeted->proven ? "; proven the fastest of any class" : "");
-    else if (budgeted->proven)
+                 member->found_by, outcome->proven ? "; proven the fastest of any class" : "");
+    else if (outcome->proven)
         snprintf(notes->found, sizeof notes->found, "proven the fastest of any class");
     else if (approximation)
         snprintf(notes->found, sizeof notes->found, "%s", approximation);
 }
 
+/* The fastest that can be placed; where that is not the fastest of all, after searches for lower ones. */
+static struct selection select_placed(struct pool *pool, size_t limit)
+{
+    struct selection selection = pool_select(pool, limit);
+    for (int i = 0; i < BELOW_MAX && selection.fastest && (!selection.member || selection.lost > 0); i++) {
+        const double time = selection.member ? selection.member->point.time : INFINITY;
+        if (!selection.missed || !engines_below(pool, selection.missed - 1, time)) break;
+        selection = pool_select(pool, limit);
+    }
+    return selection;
+}
+
+static enum status read_engines(const struct setting_list *names, bool *without)
+{
+    for (size_t i = 0; i < names->count; i++) {
+        int at = 0;
+        while (engine_names[at] && strcmp(engine_names[at], names->texts[i]) != 0) at++;
+        if (!engine_names[at])
+            return fail(ST_SPEC,
+                        "policy.without: '%s' is not known; expected some of chain, dtr, drops, states, windows, "
+                        "policies, slices",
+                        names->texts[i]);
+        without[at] = true;
+    }
+    return ST_OK;
+}
+
 static enum status emit(const struct policy_input *input, struct schedule *schedule)
 {
-    const struct budget_settings *settings = (const void *)input->settings;
+    const struct optimal_settings *settings = (const void *)input->settings;
+    bool without[ENGINES] = {false};
     const struct plan_options *options = policy_plan_options(input);
     struct budget budget;
-    struct budgeted budgeted = {.point = -1};
-    const int stages = stages_find(input->network->graph, schedule->region).count;
-    if (stages > OPTIMAL_STAGES_MAX)
-        return fail(ST_SPEC,
-                    "optimal: the network has %d stages; expected at most %d, since its time and memory grow "
-                    "with their square: segments, sqrt, chen, revolve and dtr plan more",
-                    stages, OPTIMAL_STAGES_MAX);
-    TRY(budget_parse(settings->budget ? settings->budget : "least", &budget));
-    struct optimum *optimum = rivals_prepare(input->network, options->lower.rng);
-    rivals_with_budget(optimum, input);
-    enum status status = budget_schedule(optimum, &budget, options, schedule, &budgeted);
-    if (status == ST_OK && input->notes) note_found(optimum, &budgeted, input->notes);
-    optimum_destroy(optimum);
+    struct outcome outcome = {.proven = false};
+    TRY(read_engines(&settings->without, without));
+    TRY(budget_parse(settings->budget.budget ? settings->budget.budget : "least", &budget));
+    const bool least = budget.kind == BUDGET_LEAST;
+    size_t limit = least ? 0 : budget_room(input->network, &budget, options);
+    struct pool *pool = rivals_pool(input->network, options, without);
+    rivals_with_budget(pool, input);
+    if (least) {
+        engines_least(pool);
+        limit = pool->members ? pool_arena(pool, pool_least(pool)) : 0;
+    } else {
+        outcome.proven = engines_within(pool, limit) && pool->network == pool->whole;
+    }
+    outcome.selection = select_placed(pool, limit);
+    enum status status = ST_OK;
+    if (!outcome.selection.member) {
+        engines_least(pool);
+        outcome.selection = pool_select(pool, limit);
+    }
+    if (outcome.selection.member) {
+        outcome.proven &= !(outcome.selection.lost > 0);
+        pool_schedule(pool, outcome.selection.member, schedule);
+        if (input->notes) note_found(pool, &outcome, input->notes);
+    } else {
+        plan_auto *smallest = pool_plan(pool, pool_least(pool));
+        status = budget_refuse(input->network, &budget, options, smallest, "optimal");
+    }
+    pool_destroy(pool);
     return status;
 }
+
+static const struct setting keys[] = {
+    POLICY_SETTING_BUDGET(struct optimal_settings, "least"),
+    {"without", SETTING_TEXTS, offsetof(struct optimal_settings, without), 0, ENGINES, "", NULL,
+     "searches that are left out, to see what each wins: chain, dtr, drops, states, windows, policies, slices"},
+    {.key = NULL}};
 
 const struct policy policy_optimal = {
     .name = "optimal",
     .doc = "the fastest schedule found within a budget: of all persistent ones, and of searches beyond",
-    .keys = policy_budget_keys,
+    .keys = keys,
     .emit = emit,
-    .chooses_relus = true,
-    .takes_slices = true};
+    .takes_slices = true,
+    .fills = true};

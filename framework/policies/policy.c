@@ -61,30 +61,7 @@ const struct plan_options *policy_plan_options(const struct policy_input *input)
     return input->options ? input->options : &usual;
 }
 
-struct network *policy_keep_sign_bits(const struct network *network, struct region *region)
-{
-    struct network *copy = network_copy(network, region);
-    for (int i = 0; i < network->graph->nodes; i++)
-        if (network_relu_open(network, i)) footprint_keep_sign_bits(&copy->binding[i].footprint, true);
-    return copy;
-}
-
-void policy_state_sign_bits(const struct network *network, struct schedule *schedule)
-{
-    const struct schedule silent = *schedule;
-    *schedule = schedule_empty(silent.region);
-    for (size_t i = 0; i < silent.steps; i++) {
-        const struct step *s = &silent.step[i];
-        if (s->kind != STEP_BACKWARD) schedule_append_step(schedule, *s);
-        for (int n = s->to - 1; s->kind == STEP_BACKWARD && n >= s->from; n--) {
-            const bool open = s->relu == RELU_AUTO && network_relu_open(network, n);
-            schedule_append_step(schedule, (struct step){s->kind, n, n + 1, open ? RELU_BITS : s->relu, s->slice});
-        }
-    }
-}
-
-/* The schedule as the policy emits it, where it can be planned. */
-static enum status emit(const struct policy *policy, const struct policy_input *input, struct schedule *schedule)
+enum status policy_schedule(const struct policy *policy, const struct policy_input *input, struct schedule *schedule)
 {
     struct policy_input own = *input;
     if (!policy->takes_slices && input->network->slice)
@@ -94,29 +71,14 @@ static enum status emit(const struct policy *policy, const struct policy_input *
     return schedule_check(schedule, &slicing, false);
 }
 
-enum status policy_schedule(const struct policy *policy, const struct policy_input *input, struct schedule *schedule)
-{
-    struct region *region = schedule->region;
-    struct policy_input bits = *input;
-    const struct lower_options *options = &policy_plan_options(input)->lower;
-    struct schedule kept[2] = {schedule_empty(region), schedule_empty(region)};
-    if (policy->chooses_relus || !network_any_relu_open(input->network)) return emit(policy, input, schedule);
-    bits.network = policy_keep_sign_bits(input->network, region);
-    TRY(emit(policy, input, &kept[0]));
-    TRY(emit(policy, &bits, &kept[1]));
-    policy_state_sign_bits(input->network, &kept[1]);
-    const bool fewer =
-        plan_cost(input->network, &kept[1], options).live_peak < plan_cost(input->network, &kept[0], options).live_peak;
-    schedule_append_all(schedule, &kept[fewer]);
-    return ST_OK;
-}
-
 enum status policy_plan(const struct policy *policy, const struct policy_input *input, struct plan **plan)
 {
     struct region *region = region_create();
     struct schedule schedule = schedule_empty(region);
     enum status status = policy_schedule(policy, input, &schedule);
     if (status == ST_OK) *plan = plan_build(input->network, &schedule, policy_plan_options(input));
+    /* a budget is kept by the arena that the search for placements finds */
+    if (status == ST_OK && policy->fills && !policy_plan_options(input)->unplaced) plan_search_placement(*plan);
     region_destroy(region);
     return status;
 }

@@ -36,23 +36,16 @@ struct policy {
     /* Appends to an empty schedule, whose region is also used for scratch; ST_SPEC where the settings do not fit the
      * network. */
     enum status (*emit)(const struct policy_input *input, struct schedule *schedule);
-    bool takes_slices;  /* it sees the batch's slices; another policy sees a network whose nodes are all whole */
-    bool needs_slices;  /* it plans nothing where the batch has none */
-    bool chooses_relus; /* the schedule states what each open relu keeps */
-    bool solves;        /* it runs a solver for up to minutes: only where it is asked for, or the network is small */
+    bool takes_slices; /* it sees the batch's slices; another policy sees a network whose nodes are all whole */
+    bool needs_slices; /* it plans nothing where the batch has none */
+    bool fills; /* it looks for the fastest schedule within a budget: struct budget_settings begin its settings */
 };
 
-/* The policy's schedule. Where relus are open and the policy does not choose what they keep, all keep sign bits; or
- * what the network has them keep (network.h), unless that takes more memory. */
+/* The policy's schedule, where it can be planned. */
 enum status policy_schedule(const struct policy *policy, const struct policy_input *input, struct schedule *schedule);
 
-/* The plan of that schedule. */
+/* The plan of that schedule; of a policy that fills a budget, placed by the search for placements. */
 enum status policy_plan(const struct policy *policy, const struct policy_input *input, struct plan **plan);
-
-/* A copy of the network in region whose open relus keep sign bits; and the schedule for it as one for the network,
- * which states that they do. */
-struct network *policy_keep_sign_bits(const struct network *network, struct region *region);
-void policy_state_sign_bits(const struct network *network, struct schedule *schedule);
 
 /* Its settings where none is set; texts and lists live in region. */
 struct policy_settings policy_defaults(const struct policy *policy, struct region *region);

@@ -3,31 +3,33 @@
 #include <string.h>
 
 #include "policies/slice_rivals.h"
-#include "search/schedule_search.h"
+#include "search/engines.h"
 
-/* Adds the policy's schedule, of a batch in slices with the bytes that it has there; returns whether it has one. */
-static bool add_candidate(struct optimum *o, const struct policy *policy, const struct policy_input *input)
+/* Nodes of networks for which numbers are tried: few slots make `revolve` run a node hundreds of times. */
+enum { NUMBERS_NODES_MAX = 1000 };
+
+static bool add_policy(struct pool *pool, const struct policy *policy, const struct policy_input *input)
 {
-    struct region *region = region_create();
+    region_auto *region = region_create();
     struct schedule schedule = schedule_empty(region);
     const bool emits = policy_schedule(policy, input, &schedule) == ST_OK;
-    if (emits)
-        (input->network->slice ? candidate_points_add_as_is : candidate_points_add)(
-            &o->candidates, input->network, o->stages.rng, &schedule, policy->name, o->region);
-    region_destroy(region);
+    if (emits) pool_add(pool, &schedule, policy->name);
     return emits;
 }
 
 /* Tries all values of the keys from setting on; the keys before are set. Returns whether some give a schedule. */
-static bool vary(struct optimum *o, const struct policy *policy, const struct setting *setting,
+static bool vary(struct pool *pool, const struct policy *policy, const struct setting *setting,
                  struct policy_settings *settings)
 {
     if (!setting->key)
-        return add_candidate(o, policy, &(struct policy_input){.network = o->network, .settings = settings});
+        return add_policy(
+            pool, policy,
+            &(struct policy_input){.network = pool->whole, .settings = settings, .options = &pool->options});
     void *member = (char *)settings + setting->offset;
+    const bool numbers = setting->type == SETTING_INT && pool->whole->graph->nodes <= NUMBERS_NODES_MAX;
     bool any = true, emits = false;
     for (int value = 0; any; value++) {
-        if (setting->type == SETTING_INT && value <= RIVALS_NUMBER_MAX)
+        if (numbers && value <= RIVALS_NUMBER_MAX)
             *(int64_t *)member = value;
         else if (setting->type == SETTING_BOOL && value < 2)
             *(bool *)member = value;
@@ -37,57 +39,61 @@ static bool vary(struct optimum *o, const struct policy *policy, const struct se
             *(int *)member = value;
         else if (value)
             break; /* a setting of another type keeps its default */
-        any = vary(o, policy, setting + 1, settings);
+        any = vary(pool, policy, setting + 1, settings);
         emits |= any;
-        any |= setting->type != SETTING_INT; /* a number that is too large refuses all larger ones */
+        any |= !numbers; /* a number that is too large refuses all larger ones */
     }
     return emits;
 }
 
-static void add_slices(struct optimum *o, enum rng_mode rng)
+static void add_slices(struct pool *pool)
 {
-    if (!slice_rivals_are_batches(o->target)) {
-        slice_rivals_add_stretches(o, rng);
+    if (!slice_rivals_are_batches(pool->network)) {
+        slice_rivals_add_stretches(pool);
         return;
     }
-    struct optimum *slice = rivals_prepare(network_of_slice(o->target, o->region), rng);
-    optimum_within(slice, SIZE_MAX);
-    slice_rivals_add_batches(o, slice, rng);
-    optimum_destroy(slice);
-}
-
-struct optimum *rivals_prepare(const struct network *network, enum rng_mode rng)
-{
-    struct optimum *o = optimum_prepare(network, rng);
-    schedule_search_prepare(o);
-    if (network->slice) add_slices(o, rng);
-    if (o->stages.count == network->graph->nodes || network->graph->nodes > RIVALS_NODES_MAX) return o;
-    for (const struct policy *const *policy = policy_table; *policy; policy++) {
-        if ((*policy)->keys == policy_budget_keys || (*policy)->solves || (*policy)->needs_slices) continue;
-        struct policy_settings settings = policy_defaults(*policy, o->region);
-        vary(o, *policy, (*policy)->keys, &settings);
+    region_auto *region = region_create();
+    struct pool *slice = rivals_pool(network_of_slice(pool->network, region), &pool->options, pool->without);
+    if (slice->chain) {
+        optimum_within(slice->chain, SIZE_MAX);
+        pool_add_chain(slice);
     }
-    return o;
+    slice_rivals_add_batches(pool, slice);
+    pool_destroy(slice);
 }
 
-void rivals_with_budget(struct optimum *o, const struct policy_input *input)
+struct pool *rivals_pool(const struct network *network, const struct plan_options *options, const bool *without)
+{
+    struct pool *pool = pool_create(network, options);
+    for (int e = 0; without && e < ENGINES; e++) pool->without[e] |= without[e];
+    engines_prepare(pool);
+    if (network->slice && !pool->without[ENGINE_SLICES]) add_slices(pool);
+    if (pool->without[ENGINE_POLICIES]) return pool;
+    if (pool->stages == network->graph->nodes && pool->chain && !network->slice) return pool;
+    for (const struct policy *const *policy = policy_table; *policy; policy++) {
+        if ((*policy)->fills || (*policy)->needs_slices) continue;
+        struct policy_settings settings = policy_defaults(*policy, pool->region);
+        vary(pool, *policy, (*policy)->keys, &settings);
+    }
+    return pool;
+}
+
+void rivals_with_budget(struct pool *pool, const struct policy_input *input)
 {
     const struct policy_settings least = {{0}};
     const struct policy_input same = {input->network, input->settings, input->options},
                               smallest = {input->network, &least, input->options};
-    if (o->network->graph->nodes > RIVALS_NODES_MAX) return;
+    if (pool->without[ENGINE_POLICIES]) return;
     for (const struct policy *const *policy = policy_table; *policy; policy++)
-        if ((*policy)->keys == policy_budget_keys && strcmp((*policy)->name, "optimal") != 0 &&
-            !add_candidate(o, *policy, &same))
-            add_candidate(o, *policy, &smallest);
+        if ((*policy)->fills && strcmp((*policy)->name, "optimal") != 0 && !add_policy(pool, *policy, &same))
+            add_policy(pool, *policy, &smallest);
 }
 
-struct optimum *rivals_front(const struct network *network, enum rng_mode rng)
+struct pool *rivals_front(const struct network *network, const struct plan_options *options)
 {
-    struct optimum *o = rivals_prepare(network, rng);
+    struct pool *pool = rivals_pool(network, options, NULL);
     const struct policy_settings least = {{0}};
-    rivals_with_budget(o, &(struct policy_input){.network = network, .settings = &least});
-    optimum_within(o, SIZE_MAX);
-    schedule_search_front(o);
-    return o;
+    rivals_with_budget(pool, &(struct policy_input){network, &least, options});
+    engines_front(pool);
+    return pool;
 }

@@ -1,20 +1,21 @@
-/* Schedules of other policies, as candidates for `optimal`. */
+/* The pool of `optimal`: what the engines of search/ find, and the schedules of the other policies. */
 #pragma once
 
 #include "policies/policy.h"
-#include "search/budget.h"
+#include "search/pool.h"
 
-/* optimum_prepare(), with the schedules of every policy without a budget as candidates, with all values of its switches
- * and choices and numbers up to RIVALS_NUMBER_MAX, and those of DTR: unless every stage is a single node, or
- * there are more than RIVALS_NODES_MAX. No such schedule then beats the front. */
-enum { RIVALS_NUMBER_MAX = 64, RIVALS_NODES_MAX = 1000 };
-/* The stages that `optimal` plans, and of which a whole front is found beside other policies: time and memory grow with
- * the square of their number. */
-enum { OPTIMAL_STAGES_MAX = 1 << 14, FRONT_STAGES_MAX = 1 << 12 };
-struct optimum *rivals_prepare(const struct network *network, enum rng_mode rng);
+/* A pool with what depends on no limit: of engines_prepare(), of slices, and the schedules of every policy without a
+ * budget, with all values of its switches and choices and numbers up to RIVALS_NUMBER_MAX (of a large network with its
+ * presets); none of these where every stage is a single node, since the programme on stages is never behind them.
+ * without: by enum engine, those left out; NULL: none. */
+enum { RIVALS_NUMBER_MAX = 64 };
+struct pool *rivals_pool(const struct network *network, const struct plan_options *options, const bool *without);
 
 /* Adds the schedules of the other policies with a budget for that of input; of one that does not keep it, its least. */
-void rivals_with_budget(struct optimum *optimum, const struct policy_input *input);
+void rivals_with_budget(struct pool *pool, const struct policy_input *input);
 
-/* rivals_prepare() with the whole front solved and searched. */
-struct optimum *rivals_front(const struct network *network, enum rng_mode rng);
+/* The pool with schedules over the whole range of bytes. */
+struct pool *rivals_front(const struct network *network, const struct plan_options *options);
+
+/* The stages of which a whole front is found beside other policies. */
+enum { FRONT_STAGES_MAX = 1 << 12 };

@@ -6,12 +6,12 @@
 enum { BATCHES_MAX = 64, AGAIN_MAX = 6, AROUND_MAX = 12, STRETCHES_MAX = 24, CUTS_MAX = 24, PHASES_MAX = 6 };
 
 /* Adds schedules of all slices one after the other, each run by slices. */
-static void add(struct optimum *o, const struct schedule *part, int parts, enum rng_mode rng)
+static void add(struct pool *pool, const struct schedule *part, int parts)
 {
-    const struct slicing slicing = graph_slicing(o->target->graph);
+    const struct slicing slicing = graph_slicing(pool->network->graph);
     struct schedule schedule = schedule_empty(part->region);
     for (int i = 0; i < parts; i++) schedule_append_by_slice(&schedule, &slicing, &part[i]);
-    candidate_points_add_as_is(&o->candidates, o->target, rng, &schedule, "slices", o->region);
+    pool_add(pool, &schedule, "slices");
 }
 
 /* Appends micro-batches of nodes [from, to). */
@@ -25,15 +25,14 @@ static void append_phase(struct schedule *part, int from, int to, struct region 
 /* Micro-batches of one phase after the other: the stages from tail on; those from head on, in phases of about as many
  * nodes; the stages before head. The first forward keeps what is between phases, and one phase's gradients of
  * parameters are live at a time. */
-static void add_phases(struct optimum *o, const struct node_ranges *stages, int head, int tail, int phases,
-                       enum rng_mode rng)
+static void add_phases(struct pool *pool, const struct node_ranges *stages, int head, int tail, int phases)
 {
     struct region *region = region_create();
     struct schedule part[PHASES_MAX + 3] = {schedule_empty(region)};
     const int first = stages->range[head].from, last = stages->range[tail].from;
     int parts = 1, end = last, stage = tail;
     schedule_append(&part[0], STEP_FORWARD, 0, last);
-    append_phase(&part[parts++], last, o->target->graph->nodes, region);
+    append_phase(&part[parts++], last, pool->network->graph->nodes, region);
     for (int i = phases - 1; i >= 0 && end > first; i--) {
         while (stage > head && stages->range[stage].from > first + i * (last - first) / phases) stage--;
         const int from = stages->range[stage].from;
@@ -41,24 +40,26 @@ static void add_phases(struct optimum *o, const struct node_ranges *stages, int 
         end = from;
     }
     if (first > 0) append_phase(&part[parts++], 0, first, region);
-    add(o, part, parts, rng);
+    add(pool, part, parts);
     region_destroy(region);
 }
 
-void slice_rivals_add_batches(struct optimum *o, const struct optimum *slice, enum rng_mode rng)
+void slice_rivals_add_batches(struct pool *pool, const struct pool *slice)
 {
     struct region *region = region_create();
-    const int last = slice->front.count - 1, points = last < BATCHES_MAX ? last + 1 : BATCHES_MAX;
+    const struct member *const *origin;
+    const struct front front = pool_front(slice, region, &origin);
+    const int last = front.count - 1, points = last < BATCHES_MAX ? last + 1 : BATCHES_MAX;
     for (int i = 0; i < points; i++) {
         struct schedule schedule = schedule_empty(region);
-        optimum_schedule(slice, points > 1 ? i * last / (points - 1) : last, &schedule);
-        add(o, &schedule, 1, rng);
+        pool_schedule(slice, origin[points > 1 ? i * last / (points - 1) : last], &schedule);
+        add(pool, &schedule, 1);
     }
-    if (network_fused(o->target)) {
-        const struct node_ranges stages = stages_find(o->target->graph, region);
+    if (network_fused(pool->network)) {
+        const struct node_ranges stages = stages_find(pool->network->graph, region);
         const int all = stages.count - 1, cuts = all < CUTS_MAX ? all : CUTS_MAX;
         for (int i = 1; i <= cuts; i++)
-            for (int k = 0; k < 2 * PHASES_MAX; k++) add_phases(o, &stages, k % 2, i * all / cuts, k / 2 + 1, rng);
+            for (int k = 0; k < 2 * PHASES_MAX; k++) add_phases(pool, &stages, k % 2, i * all / cuts, k / 2 + 1);
     }
     region_destroy(region);
 }
@@ -138,11 +139,11 @@ static void append_within(struct schedule *schedule, struct step step, int from,
 /* Nodes [from, to) are one node of around, whose backward is again; node 0 of again stands for what is before them. A
  * slice passes on before the next begins, or all of them reach the first output and the backward of the stretch first,
  * or its backward alone. */
-static void combine(struct optimum *o, int from, int to, const struct schedule *around, const struct schedule *again,
-                    struct region *region, enum rng_mode rng)
+static void combine(struct pool *pool, int from, int to, const struct schedule *around, const struct schedule *again,
+                    struct region *region)
 {
     enum { HEAD, MIDDLE, AGAIN, PARTS };
-    const int gone = to - from - 1, end = o->target->graph->nodes - gone;
+    const int gone = to - from - 1, end = pool->network->graph->nodes - gone;
     struct schedule part[PARTS] = {schedule_empty(region), schedule_empty(region), schedule_empty(region)};
     int at = HEAD;
     for (size_t i = 0; i < around->steps; i++) {
@@ -156,24 +157,25 @@ static void combine(struct optimum *o, int from, int to, const struct schedule *
         append_within(&part[at], s, forward ? from + 1 : 0, forward ? end : from, forward ? gone : 0);
     }
     for (int parts = PARTS; parts > 0; parts--) {
-        add(o, part, parts, rng);
+        add(pool, part, parts);
         if (parts == PARTS) schedule_append_all(&part[HEAD], &part[MIDDLE]), part[MIDDLE] = part[AGAIN];
         if (parts == PARTS - 1) schedule_append_all(&part[HEAD], &part[MIDDLE]);
     }
 }
 
-static void add_stretch(struct optimum *o, const struct network *slice, int from, int to, enum rng_mode rng)
+static void add_stretch(struct pool *pool, const struct network *slice, int from, int to)
 {
+    const enum rng_mode rng = pool->options.lower.rng;
     struct region *region = region_create();
     struct subnetwork inside;
     subnetwork_cut(slice, from, to, true, from > 0, rng, region, &inside);
     const struct points again = solve(&inside.network, AGAIN_MAX, rng),
-                        around = solve(contract(o->network, from, to, region), AROUND_MAX, rng);
+                        around = solve(contract(pool->whole, from, to, region), AROUND_MAX, rng);
     for (int i = 0; i < again.count; i++) {
         const struct schedule backward = point_schedule(&again, i, region);
         for (int k = 0; k < around.count; k++) {
             const struct schedule all = point_schedule(&around, k, region);
-            combine(o, from, to, &all, &backward, region, rng);
+            combine(pool, from, to, &all, &backward, region);
         }
     }
     optimum_destroy(again.optimum);
@@ -206,15 +208,15 @@ static struct node_ranges find_stretches(const struct graph *graph, struct regio
     return stretches;
 }
 
-void slice_rivals_add_stretches(struct optimum *o, enum rng_mode rng)
+void slice_rivals_add_stretches(struct pool *pool)
 {
     struct region *region = region_create();
-    const struct network *slice = network_of_slice(o->target, region);
-    const struct node_ranges all = find_stretches(o->target->graph, region);
+    const struct network *slice = network_of_slice(pool->network, region);
+    const struct node_ranges all = find_stretches(pool->network->graph, region);
     const int tried = all.count < STRETCHES_MAX ? all.count : STRETCHES_MAX;
     for (int i = 1; i <= tried; i++) {
         const struct node_range *stretch = &all.range[i * all.count / tried - 1];
-        add_stretch(o, slice, stretch->from, stretch->to, rng);
+        add_stretch(pool, slice, stretch->from, stretch->to);
     }
     region_destroy(region);
 }

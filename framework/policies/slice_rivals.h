@@ -1,7 +1,7 @@
 /* Schedules of slices, as candidates for `optimal` on a network whose batch has slices. */
 #pragma once
 
-#include "search/optimum.h"
+#include "search/pool.h"
 
 /* Whether every node of the network is sliced, so that a slice may run alone from the first node to the last. */
 bool slice_rivals_are_batches(const struct network *network);
@@ -10,10 +10,10 @@ bool slice_rivals_are_batches(const struct network *network);
  * a slice as its batch (network_of_slice()). So micro-batches, with recomputation or without. With a fused update also
  * micro-batches of one phase of the network after the other, since gradients of parameters live from a phase's first
  * slice to its last. */
-void slice_rivals_add_batches(struct optimum *optimum, const struct optimum *slice, enum rng_mode rng);
+void slice_rivals_add_batches(struct pool *pool, const struct pool *slice);
 
 /* Elsewhere: for some stretches of sliced stages, from the start or from a whole node to any cut, the stretch keeps
  * nothing but its input and its output, and is computed again and differentiated when its turn comes; it and the nodes
  * around it by schedules of their fronts, and all of it slice by slice where no whole node is between
  * (schedule_append_by_slice()). */
-void slice_rivals_add_stretches(struct optimum *optimum, enum rng_mode rng);
+void slice_rivals_add_stretches(struct pool *pool);

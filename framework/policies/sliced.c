@@ -34,8 +34,8 @@ static enum status choose(const struct graph *graph, const struct setting_list *
 static void run(struct schedule *schedule, int from, int to, int slices, bool differentiate)
 {
     for (int k = 0; k < slices; k++) {
-        schedule_append_step(schedule, (struct step){STEP_FORWARD, from, to, RELU_AUTO, k});
-        if (differentiate) schedule_append_step(schedule, (struct step){STEP_BACKWARD, from, to, RELU_AUTO, k});
+        schedule_append_step(schedule, (struct step){STEP_FORWARD, from, to, k});
+        if (differentiate) schedule_append_step(schedule, (struct step){STEP_BACKWARD, from, to, k});
     }
 }
 

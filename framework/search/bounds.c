@@ -38,8 +38,7 @@ static size_t forward_bytes(const struct network *network, int i)
 {
     const struct node *node = &network->graph->node[i];
     const struct footprint *f = &network->binding[i].footprint;
-    size_t bytes =
-        (network_relu_open(network, i) ? 0 : saved_bytes(network, i)) + network_round(network, f->forward_scratch);
+    size_t bytes = saved_bytes(network, i) + network_round(network, f->forward_scratch);
     for (int k = 0; k < node->layer->inputs; k++)
         if (is_new(node, k)) bytes += value_bytes(network, node->inputs[k]);
     size_t y = value_bytes(network, node->output);
@@ -338,21 +337,6 @@ static double forced_recomputations(struct knapsack *s)
     return s->most;
 }
 
-/* The network in which an open relu keeps the smaller of its output and its signs, or nothing where the output is kept
- * for another node anyway. */
-static struct network *relax_relus(const struct network *network, struct region *region)
-{
-    struct network *relaxed_network = network_copy(network, region);
-    for (int i = 0; i < network->graph->nodes; i++) {
-        struct footprint *f = &relaxed_network->binding[i].footprint;
-        if (!network_relu_open(network, i)) continue;
-        footprint_keep_sign_bits(f, f->signs < network->graph->value[i + 1].bytes);
-        for (int part = 0; part < 2 && network_read_by_another(network, i); part++)
-            f->reads[part] &= READS_X | READS_X0;
-    }
-    return relaxed_network;
-}
-
 static double knapsack(const struct network *network, const bool *whole, size_t budget, struct region *region)
 {
     const size_t nodes = (size_t)network->graph->nodes;
@@ -460,19 +444,18 @@ static void bound_slice(const struct network *network, struct bounds *bounds, st
 struct bounds bounds_find(const struct network *network, size_t budget)
 {
     struct region *region = region_create();
-    const struct network *relaxed_network = relax_relus(network, region);
     struct bounds bounds = {.budget = budget};
-    memory_floor(relaxed_network, &bounds);
+    memory_floor(network, &bounds);
     for (int i = 0; i < network->graph->nodes; i++)
-        bounds.floor += network_first_time(network, i) + network_backward_time(relaxed_network, i);
+        bounds.floor += network_first_time(network, i) + network_backward_time(network, i);
     bounds.best = bounds.knapsack = bounds.binomial = bounds.closure = bounds.floor;
     if (network->slice) {
-        bound_whole_nodes(relaxed_network, &bounds, region);
+        bound_whole_nodes(network, &bounds, region);
         bound_slice(network, &bounds, region);
     } else {
-        bounds.knapsack += knapsack(relaxed_network, NULL, budget, region);
-        bounds.binomial += binomial(relaxed_network, budget);
-        bounds.closure += closure(relaxed_network, NULL, budget, region);
+        bounds.knapsack += knapsack(network, NULL, budget, region);
+        bounds.binomial += binomial(network, budget);
+        bounds.closure += closure(network, NULL, budget, region);
         bounds.best = fmax(bounds.closure, fmax(bounds.knapsack, bounds.binomial));
     }
     region_destroy(region);

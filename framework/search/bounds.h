@@ -1,7 +1,7 @@
-/* Lower bounds of memory and time for every schedule, persistent or not, on the same network with the same kernels, and
- * for every choice of what open relus keep. They bound how far a plan is from the optimum. Of a network in slices,
- * memory and floor count calls; the others are those of one slice alone, times the slices, or those beside ops of the
- * whole batch, where what is kept may be divided: whichever is higher. */
+/* Lower bounds of memory and time for every schedule, persistent or not, on the same network with the same kernels.
+ * They bound how far a plan is from the optimum. Of a network in slices, memory and floor count calls; the others are
+ * those of one slice alone, times the slices, or those beside ops of the whole batch, where what is kept may be
+ * divided: whichever is higher. */
 #pragma once
 
 #include "plan/stages.h"

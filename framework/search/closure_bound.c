@@ -235,10 +235,8 @@ static void list_readers(struct closure *c)
 {
     const struct step_model *m = c->model;
     for (int n = 0; n < m->nodes; n++) {
-        const bool open = network_relu_open(m->network, n) && network_reads(m->network, n) & READS_SAVED;
         c->y[n] = c->saved[n] = -1;
         c->value[n] = m->value[n];
-        if (open) c->value[n] -= m->saved[n] < m->value[n] ? m->saved[n] : m->value[n]; /* y in place of sign bits */
     }
     for (int i = 0; i < m->events; i++) {
         const struct step_event *e = &m->event[i];

@@ -97,7 +97,7 @@ static struct front ceiling_before(const struct optimum *o, int first, const str
 static void build_stretch(struct optimum *o, int first, int last, struct option_search *search)
 {
     for (int outlives = o->stages.stage[first].outlives; outlives >= 0; outlives--)
-        for (int tail = o->stages.stage[last].tails; tail >= 0; tail--) {
+        for (int tail = 1; tail >= 0; tail--) {
             const struct visit v = {first, last, outlives, tail}; /* TWICE reads the tails of 0 */
             search->envelope.above = visit_is_first(o, &v) ? o->forward[last + 1] - o->forward[first] : 0;
             visit_options(o, &v, search);
@@ -160,8 +160,7 @@ static double count_alternatives(const struct optimum *o)
     double all = 0;
     for (int first = 0; first < o->stages.count; first++)
         for (int last = first; last < o->stages.count; last++)
-            if (!*visit_shift(o, first, last))
-                all += (double)((stage[first].outlives + 1) * (stage[last].tails + 1)) * (last - first + 1);
+            if (!*visit_shift(o, first, last)) all += (double)((stage[first].outlives + 1) * 2) * (last - first + 1);
     return all;
 }
 
@@ -179,10 +178,7 @@ struct optimum *optimum_prepare(const struct network *network, enum rng_mode rng
 {
     struct region *region = region_create();
     struct optimum *o = region_array(region, 1, sizeof *o);
-    o->target = network;
-    if (network->slice) network = network_unsliced(network, region);
-    *o = (struct optimum){
-        .region = region, .network = network, .target = o->target, .stages = variants_list(network, rng, region)};
+    *o = (struct optimum){.region = region, .network = network, .stages = variants_list(network, rng, region)};
     const size_t count = (size_t)o->stages.count;
     NEW(o->region, o->shift, count * count);
     find_equal(o);
@@ -191,7 +187,7 @@ struct optimum *optimum_prepare(const struct network *network, enum rng_mode rng
     o->few = ALTERNATIVES_FEW;
     o->whole = ALTERNATIVES_WHOLE;
     o->many = ALTERNATIVES_MANY;
-    NEW(o->region, o->reads, count * (TAILS_MAX + 1));
+    NEW(o->region, o->reads, count * 2);
     NEW(o->region, o->reader, count);
     NEW(o->region, o->once, count + 1);
     NEW(o->region, o->forward, count + 1);
@@ -203,16 +199,15 @@ struct optimum *optimum_prepare(const struct network *network, enum rng_mode rng
     for (int last = o->stages.count - 1; last >= 0; last--) {
         const struct stage *stage = &o->stages.stage[last];
         const struct variants *alone = &visit_run(o, last, last)->last[0];
-        for (int tail = 0; tail <= stage->tails; tail++)
-            o->reads[last * (TAILS_MAX + 1) + tail] =
-                tail ? stage->tail[tail - 1].reads : alone->count && alone->variant[0].reads_input;
-        o->reader[last] = last + 1 == o->stages.count || o->reads[last * (TAILS_MAX + 1)] ? last : o->reader[last + 1];
+        o->reads[2 * last] = alone->count && alone->variant[0].reads_input;
+        o->reads[2 * last + 1] = stage->tail.reads;
+        o->reader[last] = last + 1 == o->stages.count || o->reads[2 * last] ? last : o->reader[last + 1];
     }
     return o;
 }
 
-/* The front between low and most bytes as the network's, with the candidates. */
-void optimum_publish(struct optimum *o)
+/* The front between low and most bytes as the network's. */
+static void publish(struct optimum *o)
 {
     const struct front *all = visit_cell(o, &(struct visit){.last = o->stages.count - 1});
     double backward = 0;
@@ -222,7 +217,6 @@ void optimum_publish(struct optimum *o)
     NEW(o->solved, o->front.point, (size_t)all->count);
     for (int i = from < 0 ? 0 : from; i < all->count; i++)
         o->front.point[o->front.count++] = (struct point){all->point[i].peak, all->point[i].time + backward};
-    candidate_points_merge(&o->candidates, o->most, o->solved, &o->front, &o->origin);
 }
 
 static int stages_a_cut(const struct optimum *o)
@@ -290,7 +284,7 @@ void optimum_sketch(struct optimum *o, size_t most)
     o->solution = o->alternatives > o->many
                       ? solve_few(o)
                       : solve(o, NULL, (struct envelope){.most = most, .points = SKETCH_POINTS, .steps = INT64_MAX});
-    optimum_publish(o);
+    publish(o);
 }
 
 bool optimum_none_within(struct optimum *o, size_t most)
@@ -299,7 +293,7 @@ bool optimum_none_within(struct optimum *o, size_t most)
     begin(o, 0, most);
     o->exact = false;
     o->solution = solve_few(o);
-    optimum_publish(o);
+    publish(o);
     if (!o->front.count) optimum_sketch(o, most);
     return !o->front.count;
 }
@@ -319,7 +313,7 @@ void optimum_between(struct optimum *o, size_t low, size_t most)
         solution_destroy(few);
     else
         o->solution = few ? few : solve_few(o);
-    optimum_publish(o);
+    publish(o);
 }
 
 const char *optimum_approximation(const struct optimum *o, struct region *region)
@@ -351,10 +345,8 @@ void optimum_destroy(struct optimum *optimum)
     region_destroy(optimum->region);
 }
 
-/* A schedule being written; network: a copy whose open relus keep what the backwards written so far read. */
 struct schedule_writer {
     const struct optimum *optimum;
-    struct network *network;
     struct schedule *schedule;
 };
 
@@ -371,12 +363,11 @@ static void write_forward(const struct schedule_writer *w, int first, int last)
 }
 
 /* The backward of stages [first, last], with the recomputations before it. */
-static void write_backward(const struct schedule_writer *w, int first, int last, uint64_t recompute, uint64_t signs)
+static void write_backward(const struct schedule_writer *w, int first, int last, uint64_t recompute)
 {
     const struct node_range nodes = nodes_of(w, first, last);
     const bool *marks = variants_unpack(recompute, nodes.to - nodes.from, w->schedule->region);
-    variants_choose_signs(w->network, nodes.from, nodes.to, signs);
-    subnetwork_backward(w->network, nodes.from, nodes.to, marks, w->schedule);
+    subnetwork_backward(w->optimum->network, nodes.from, nodes.to, marks, w->schedule);
 }
 
 /* A run that ends a visit; of a recomputation only the nodes that are needed. */
@@ -386,13 +377,12 @@ static void write_last(const struct schedule_writer *w, int first, int last, con
     if (last + 1 == w->optimum->stages.count) {
         schedule_append(w->schedule, STEP_FORWARD, nodes.from, nodes.to);
     } else {
-        variants_choose_signs(w->network, nodes.from, nodes.to, variant->signs);
-        const bool *marks =
-            variants_last_nodes(w->network, &nodes, variant->recompute, w->optimum->stages.rng, w->schedule->region);
+        const bool *marks = variants_last_nodes(w->optimum->network, &nodes, variant->recompute, w->optimum->stages.rng,
+                                                w->schedule->region);
         for (int i = nodes.from; i < nodes.to; i++)
             if (marks[i - nodes.from]) schedule_append(w->schedule, STEP_FORWARD, i, i + 1);
     }
-    write_backward(w, first, last, variant->recompute, variant->signs);
+    write_backward(w, first, last, variant->recompute);
 }
 
 /* The schedule of a visit by stages after v; of equal visits only the first was solved. */
@@ -411,14 +401,13 @@ static void write_visit(const struct schedule_writer *w, const struct visit *v, 
     }
     assert(search.taken);
     const struct visit_option *f = &search.found;
-    const struct tail *tail = visit_tail(o, &solved);
     by += shift;
     const int first = solved.first + by, last = solved.last + by, at = f->at + by;
     switch (f->kind) {
     case RUN:
         write_forward(w, first, at);
         write_visit(w, &f->a, by, peak - f->cost.shift);
-        write_backward(w, first, at, f->variant->recompute, f->variant->signs);
+        write_backward(w, first, at, f->variant->recompute);
         break;
     case LAST:
         write_last(w, first, last, f->variant);
@@ -437,7 +426,7 @@ static void write_visit(const struct schedule_writer *w, const struct visit *v, 
         if (f->variant)
             write_last(w, last, last, f->variant);
         else
-            write_backward(w, last, last, 0, tail->signs);
+            write_backward(w, last, last, 0);
         if (f->cost.a) write_visit(w, &f->a, by, peak);
         break;
     }
@@ -446,10 +435,5 @@ static void write_visit(const struct schedule_writer *w, const struct visit *v, 
 void optimum_schedule(const struct optimum *o, int point, struct schedule *schedule)
 {
     struct schedule_writer w = {.optimum = o, .schedule = schedule};
-    if (o->origin[point]) {
-        schedule_append_all(schedule, &o->origin[point]->schedule);
-        return;
-    }
-    w.network = network_copy(o->network, schedule->region);
     write_visit(&w, &(struct visit){.last = o->stages.count - 1}, 0, o->front.point[point].peak);
 }

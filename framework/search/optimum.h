@@ -10,15 +10,15 @@
  *   then a visit of the stretch; or
  * - the whole visit, for what its last stage saves; then the visit once more.
  * Over this class the front is optimal. It contains what variants.h examines: runs of up to RUN_NODES_MAX
- * nodes, and of a stage of more than FREE_NODES_MAX nodes only recomputations of FREE_NODES_MAX of them. A stage is
- * passed as a whole, and before its backward each of its nodes is recomputed once, for all that is read of it, or not
- * at all: dividing a stage and recomputing over several levels within it is not in the class; candidates (candidates.h,
- * schedule_search.h) are points of the front where they are better. On chains, whose stages are single nodes, the front
- * is that of all schedules that are persistent and recompute in turn: a forward continues from the newest live value.
- * Recomputing ahead of turn can help where a pending gradient takes less than the next one; where gradients have the
- * bytes of their values, as in networks, the tests find nothing persistent that is faster on a chain. The recurrence is
- * that of Beaumont, Eyraud-Dubois, Herrmann, Joly and Shilova, "Optimal checkpointing for heterogeneous chains" (2019),
- * with saved tensors and cut values distinguished, and with memory as step functions; all bytes come from lowering
+ * nodes, and of a stage of more than FREE_NODES_MAX nodes only recomputations of FREE_NODES_MAX of them, fewer in a
+ * long one. A stage is passed as a whole, and before its backward each of its nodes is recomputed once, for all that is
+ * read of it, or not at all: dividing a stage and recomputing over several levels within it is not in the class; other
+ * engines do (engines.h). On chains, whose stages are single nodes, the front is that of all schedules that are
+ * persistent and recompute in turn: a forward continues from the newest live value. Recomputing ahead of turn can help
+ * where a pending gradient takes less than the next one; where gradients have the bytes of their values, as in
+ * networks, the tests find nothing persistent that is faster on a chain. The recurrence is that of Beaumont,
+ * Eyraud-Dubois, Herrmann, Joly and Shilova, "Optimal checkpointing for heterogeneous chains" (2019), with saved
+ * tensors and cut values distinguished, and with memory as step functions; all bytes come from lowering
  * (stage_profile.h). */
 #pragma once
 
@@ -45,9 +45,6 @@ bool optimum_none_within(struct optimum *optimum, size_t most);
 
 /* What was left out, as text in region; NULL: nothing, the front is exact. */
 const char *optimum_approximation(const struct optimum *optimum, struct region *region);
-
-/* Merges candidates that were added since into the front. */
-void optimum_publish(struct optimum *optimum);
 
 /* Preparation and the whole front. */
 struct optimum *optimum_solve(const struct network *network, enum rng_mode rng);

@@ -143,12 +143,6 @@ static bool find_due(const struct network *network, int from, int node, const bo
     return any;
 }
 
-static enum relu_save kept(const struct network *network, int node)
-{
-    if (!network_relu_open(network, node)) return RELU_AUTO;
-    return network->binding[node].footprint.saved ? RELU_BITS : RELU_OUTPUT;
-}
-
 void subnetwork_backward(const struct network *network, int from, int to, const bool *recompute,
                          struct schedule *schedule)
 {
@@ -163,6 +157,6 @@ void subnetwork_backward(const struct network *network, int from, int to, const 
                 schedule_append(schedule, STEP_FORWARD, i, i + 1);
                 due[i - from] = now[i - from] = false;
             }
-        schedule_append_backward(schedule, node, node + 1, kept(network, node));
+        schedule_append(schedule, STEP_BACKWARD, node, node + 1);
     }
 }

@@ -39,7 +39,6 @@ struct stage_profile subnetwork_profile(const struct subnetwork *subnetwork, con
                                         struct region *region);
 
 /* Appends the backwards of nodes [from, to) of a network, from the last to the first, each after the recomputations
- * that it still needs of nodes marked in recompute[] (recompute[0]: node from). The schedule states what open relus
- * keep. */
+ * that it still needs of nodes marked in recompute[] (recompute[0]: node from). */
 void subnetwork_backward(const struct network *network, int from, int to, const bool *recompute,
                          struct schedule *schedule);

@@ -12,6 +12,16 @@
 
 enum { STATE_NODES_MAX = 256 }; /* sets of nodes are a few words */
 
+/* A part of the step that is searched while the rest of a sequence stays: events [from, to) of the backbone, all of
+ * them backwards. */
+struct state_window {
+    int from, to;
+    const unsigned char *needed; /* by node, after the window: enum needed */
+    const bool *again;           /* nodes that may be recomputed */
+    const int *node;             /* those, their inputs, and what the window's events read */
+    int nodes;                   /* of those: at most STATE_NODES_MAX */
+};
+
 /* Of each position, at most width states are expanded whose bytes are within the same part of the limit, of levels
  * equal parts: a state of few bytes looks slow until those of many turn out not to fit. */
 enum { STATE_LEVELS_MAX = 64 };
@@ -29,3 +39,9 @@ struct state_search_result {
  * INFINITY: any. The sequence lives in region. */
 struct state_search_result state_search(const struct step_model *model, size_t limit, double below,
                                         struct state_effort effort, struct region *region);
+
+/* Up to so many sequences of a window, those first that look fastest; returns how many. below: the time of all
+ * recomputations in and before the window that they must be faster than. Only the sequence as a whole shows what they
+ * take, and whether what they need before the window can be live there. */
+int state_search_window(const struct step_model *model, const struct state_window *window, size_t limit, double below,
+                        struct state_effort effort, int most, struct sequence *sequence, struct region *region);

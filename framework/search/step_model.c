@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-enum { NEEDS_Y = 1, NEEDS_SAVED = 2 };
-
 /* Of the ops of storing everything: bytes of gradients, parameters' gradients, scratch, stashes and masks while each
  * runs, and of those that live before it. */
 static void list_bytes(const struct lowered *l, struct region *region, size_t **during, size_t **before)
@@ -133,7 +131,7 @@ static bool need_inputs(struct sweep *s, int node, int inputs)
     bool first = false;
     for (int k = 0; k < inputs; k++) {
         const int x = at->inputs[k] - 1;
-        if (x >= 0 && need(s, x, NEEDS_Y, s->model->value[x]) && !k) first = true;
+        if (x >= 0 && need(s, x, NEEDED_Y, s->model->value[x]) && !k) first = true;
     }
     return first;
 }
@@ -143,9 +141,9 @@ static void sweep_forward(struct sweep *s, int node, size_t base)
 {
     const struct step_model *m = s->model;
     const unsigned needed = m->needed[node];
-    size_t outputs = m->value[node] + (needed & NEEDS_SAVED ? m->saved[node] : 0);
+    size_t outputs = m->value[node] + (needed & NEEDED_SAVED ? m->saved[node] : 0);
     m->needed[node] = 0;
-    s->held -= (needed & NEEDS_Y ? m->value[node] : 0) + (needed & NEEDS_SAVED ? m->saved[node] : 0);
+    s->held -= (needed & NEEDED_Y ? m->value[node] : 0) + (needed & NEEDED_SAVED ? m->saved[node] : 0);
     if (need_inputs(s, node, m->network->graph->node[node].layer->inputs) && m->over[node]) outputs -= m->value[node];
     meet(s, s->held + outputs + base);
 }
@@ -154,32 +152,53 @@ static void sweep_backward(struct sweep *s, const struct step_event *e)
 {
     const struct step_model *m = s->model;
     meet(s, s->held + e->after);
-    if (e->reads & READS_Y) need(s, e->node, NEEDS_Y, m->value[e->node]);
-    if (e->reads & READS_SAVED && m->saved[e->node]) need(s, e->node, NEEDS_SAVED, m->saved[e->node]);
+    if (e->reads & READS_Y) need(s, e->node, NEEDED_Y, m->value[e->node]);
+    if (e->reads & READS_SAVED && m->saved[e->node]) need(s, e->node, NEEDED_SAVED, m->saved[e->node]);
     need_inputs(s, e->node, inputs_read(e->reads, m->network->graph->node[e->node].layer->inputs));
     meet(s, s->held + e->during);
+}
+
+/* Sweeps the items from the last to `from`; where drop, those that nothing needs are left out and the others moved to
+ * the end. Returns the place of the first that is kept. */
+static int sweep_items(struct sweep *s, struct sequence *sequence, int from, bool drop)
+{
+    const struct step_model *m = s->model;
+    int event = m->events, kept = sequence->length;
+    for (int i = sequence->length - 1; i >= from; i--) {
+        const int node = sequence->item[i];
+        if (node >= 0 && !m->needed[node]) continue;
+        kept--;
+        if (drop) sequence->item[kept] = node;
+        if (node >= 0) {
+            s->cost.time += m->time[node];
+            sweep_forward(s, node, m->event[event].before + m->scratch[node]);
+        } else if (m->event[--event].kind == STEP_FORWARD) {
+            sweep_forward(s, m->event[event].node, m->event[event].during);
+        } else {
+            sweep_backward(s, &m->event[event]);
+        }
+    }
+    return kept;
 }
 
 struct sequence_cost sequence_evaluate(const struct step_model *m, struct sequence *sequence, size_t limit)
 {
     struct sweep s = {.model = m, .limit = limit, .cost = {.time = m->floor}};
-    int event = m->events, kept = sequence->length;
-    for (int i = sequence->length - 1; i >= 0; i--) {
-        const int node = sequence->item[i];
-        if (node >= 0 && !m->needed[node]) continue;
-        sequence->item[--kept] = node;
-        if (node >= 0) {
-            s.cost.time += m->time[node];
-            sweep_forward(&s, node, m->event[event].before + m->scratch[node]);
-        } else if (m->event[--event].kind == STEP_FORWARD) {
-            sweep_forward(&s, m->event[event].node, m->event[event].during);
-        } else {
-            sweep_backward(&s, &m->event[event]);
-        }
-    }
+    const int kept = sweep_items(&s, sequence, 0, true);
     sequence->length -= kept;
     memmove(sequence->item, sequence->item + kept, (size_t)sequence->length * sizeof *sequence->item);
     return s.cost;
+}
+
+void sequence_needs(const struct step_model *m, const struct sequence *sequence, int from, unsigned char *needed)
+{
+    struct sweep s = {.model = m, .limit = SIZE_MAX};
+    struct sequence same = *sequence;
+    sweep_items(&s, &same, from, false);
+    for (int n = 0; n < m->nodes; n++) {
+        needed[n] = (unsigned char)m->needed[n];
+        m->needed[n] = 0;
+    }
 }
 
 struct sequence sequence_of(const struct step_model *m, const struct schedule *schedule, struct region *region)
@@ -204,12 +223,6 @@ struct sequence sequence_of(const struct step_model *m, const struct schedule *s
     return sequence;
 }
 
-static enum relu_save relu_of(const struct step_model *m, int node)
-{
-    if (!network_relu_open(m->network, node)) return RELU_AUTO;
-    return m->network->binding[node].footprint.saved ? RELU_BITS : RELU_OUTPUT;
-}
-
 void sequence_schedule(const struct step_model *m, const struct sequence *sequence, struct schedule *schedule)
 {
     for (int i = 0, event = 0; i < sequence->length; i++) {
@@ -222,6 +235,6 @@ void sequence_schedule(const struct step_model *m, const struct sequence *sequen
         else if (e->half && sequence->item[i + 1] >= 0)
             schedule_append(schedule, STEP_PARAMS, e->node, e->node + 1);
         else if (!e->half)
-            schedule_append_backward(schedule, e->node, e->node + 1, relu_of(m, e->node));
+            schedule_append(schedule, STEP_BACKWARD, e->node, e->node + 1);
     }
 }

@@ -48,7 +48,11 @@ struct sequence_cost {
 /* Dead recomputations are left out of the sequence. */
 struct sequence_cost sequence_evaluate(const struct step_model *model, struct sequence *sequence, size_t limit);
 
-/* The sequence of a schedule, with room for as many items again; and the inverse, appended to an empty schedule, which
- * states what open relus keep in the model's network. */
+/* What the items from `from` on read and do not write, as bits of enum needed by node. */
+enum needed { NEEDED_Y = 1, NEEDED_SAVED = 2 };
+void sequence_needs(const struct step_model *model, const struct sequence *sequence, int from, unsigned char *needed);
+
+/* The sequence of a schedule, with room for as many items again; and the inverse, appended to an empty schedule.
+ */
 struct sequence sequence_of(const struct step_model *model, const struct schedule *schedule, struct region *region);
 void sequence_schedule(const struct step_model *model, const struct sequence *sequence, struct schedule *schedule);

@@ -14,23 +14,6 @@ bool *variants_unpack(uint64_t recompute, int nodes, struct region *region)
     return marks;
 }
 
-/* Open relus among the nodes of the run, as a set; signs: only those of them that keep signs in this network. */
-static uint64_t open_relus(const struct subnetwork *subnetwork, bool signs)
-{
-    const struct network *network = &subnetwork->network;
-    uint64_t open = 0;
-    for (int i = 1; i <= subnetwork->nodes; i++)
-        if (network_relu_open(network, i) && (!signs || network->binding[i].footprint.saved)) open |= bit(i - 1);
-    return open;
-}
-
-void variants_choose_signs(struct network *network, int from, int to, uint64_t signs)
-{
-    for (int i = from; i < to && i - from < 64; i++)
-        if (network_relu_open(network, i))
-            footprint_keep_sign_bits(&network->binding[i].footprint, signs & bit(i - from));
-}
-
 /* The rest of a probe's schedule after one forward of everything and the sink's backward. */
 enum probe {
     PROBE_THROUGH, /* the variant's recomputations and backwards */
@@ -141,35 +124,19 @@ static struct variant variant_of(const struct subnetwork *subnetwork, enum probe
     return v;
 }
 
-/* Adds the variant of a set of recomputations and of relus that keep signs. */
-static void examine(struct subnetwork *subnetwork, enum probe kind, uint64_t recompute, uint64_t signs,
-                    struct lists *lists)
+/* Adds the variants of a set of recomputations, with and without stages that follow in the visit. */
+static void examine(struct subnetwork *subnetwork, uint64_t recompute, struct lists *lists)
 {
-    struct region *scratch = region_create();
-    variants_choose_signs(&subnetwork->network, 1, subnetwork->nodes + 1, signs);
-    const struct stage_profile p = probe(subnetwork, kind, recompute, scratch);
-    struct variant v = variant_of(subnetwork, kind, &p);
-    bool reads_y = network_reads(&subnetwork->network, subnetwork->nodes) & READS_Y;
-    v.recompute = recompute;
-    v.signs = signs;
-    v.outlives = kind == PROBE_THROUGH && reads_y && !(recompute & bit(subnetwork->nodes - 1));
-    bool through = kind == PROBE_THROUGH && subnetwork->sink;
-    add(through ? &lists->through : &lists->last, &v, lists->region);
-    region_destroy(scratch);
-}
-
-/* All sets of signs to examine, with and without stages that follow in the visit. */
-static void examine_signs(struct subnetwork *subnetwork, uint64_t recompute, uint64_t open, uint64_t kept,
-                          struct lists *lists)
-{
-    const uint64_t last = open & bit(subnetwork->nodes - 1);
-    const uint64_t sets[] = {kept & ~last, kept | last, 0, open};
-    for (enum probe kind = PROBE_THROUGH; kind <= (subnetwork->sink ? PROBE_LAST : PROBE_THROUGH); kind++)
-        for (int i = 0; i < (int)(sizeof sets / sizeof *sets); i++) {
-            bool again = false;
-            for (int before = 0; before < i; before++) again |= sets[before] == sets[i];
-            if (!again) examine(subnetwork, kind, recompute, sets[i], lists);
-        }
+    for (enum probe kind = PROBE_THROUGH; kind <= (subnetwork->sink ? PROBE_LAST : PROBE_THROUGH); kind++) {
+        region_auto *scratch = region_create();
+        const struct stage_profile p = probe(subnetwork, kind, recompute, scratch);
+        struct variant v = variant_of(subnetwork, kind, &p);
+        const bool reads_y = network_reads(&subnetwork->network, subnetwork->nodes) & READS_Y;
+        const bool through = kind == PROBE_THROUGH && subnetwork->sink;
+        v.recompute = recompute;
+        v.outlives = kind == PROBE_THROUGH && reads_y && !(recompute & bit(subnetwork->nodes - 1));
+        add(through ? &lists->through : &lists->last, &v, lists->region);
+    }
 }
 
 /* Picks the nodes whose subsets are tried: all but the forced ones, or those that free most bytes for their time. */
@@ -177,8 +144,9 @@ static int choose_free(const struct subnetwork *subnetwork, uint64_t forced, int
 {
     const struct graph *graph = subnetwork->network.graph;
     uint64_t chosen = forced;
-    int count = 0;
-    for (; count < FREE_NODES_MAX; count++) {
+    int count = 0, most = FREE_NODES_MAX;
+    while (most && (double)subnetwork->nodes * subnetwork->nodes > (double)(SUBSETS_MAX >> most)) most--;
+    for (; count < most; count++) {
         int best = -1;
         double best_worth = -1;
         for (int i = 0; i < subnetwork->nodes && i < 64; i++) {
@@ -196,13 +164,11 @@ static int choose_free(const struct subnetwork *subnetwork, uint64_t forced, int
 
 static void list_subsets(struct subnetwork *subnetwork, uint64_t forced, struct lists *lists)
 {
-    const uint64_t open = open_relus(subnetwork, false), kept = open_relus(subnetwork, true);
     int free_nodes[FREE_NODES_MAX], frees = choose_free(subnetwork, forced, free_nodes);
     for (uint64_t set = 0; set < UINT64_C(1) << frees; set++) {
         uint64_t recompute = forced;
         for (int i = 0; i < frees; i++) recompute |= (set >> i & 1) << free_nodes[i];
-        variants_choose_signs(&subnetwork->network, 1, subnetwork->nodes + 1, kept);
-        if (useful(subnetwork, recompute)) examine_signs(subnetwork, recompute, open, kept, lists);
+        if (useful(subnetwork, recompute)) examine(subnetwork, recompute, lists);
     }
 }
 
@@ -229,15 +195,12 @@ static struct run *list_run(const struct network *network, const struct stages *
     return run;
 }
 
-/* Measures a pass that saves, with one set of signs; outlives: the cut value before must outlive the stage. */
-static void measure_tail(struct subnetwork *subnetwork, uint64_t signs, int outlives, struct region *scratch,
-                         struct tail *tail)
+/* Measures a pass that saves; outlives: the cut value before must outlive the stage. */
+static void measure_tail(const struct subnetwork *subnetwork, int outlives, struct region *scratch, struct tail *tail)
 {
-    variants_choose_signs(&subnetwork->network, 1, subnetwork->nodes + 1, signs);
     const struct stage_profile p = probe(subnetwork, PROBE_TAIL, 0, scratch);
     tail->backward[outlives] = p.backward;
     if (outlives) return;
-    tail->signs = signs;
     tail->forward = p.forward;
     tail->again = p.again;
     tail->keep = p.keep;
@@ -256,9 +219,7 @@ static void measure_stage(const struct network *network, enum rng_mode rng, stru
         *(outlives ? &stage->held_again : &stage->passed_again) = p.again;
         stage->once = p.once;
         stage->time = p.forward_time;
-        const uint64_t open = open_relus(&subnetwork, false), signs[TAILS_MAX] = {0, open};
-        stage->tails = open ? TAILS_MAX : 1;
-        for (int t = 0; t < stage->tails; t++) measure_tail(&subnetwork, signs[t], outlives, scratch, &stage->tail[t]);
+        measure_tail(&subnetwork, outlives, scratch, &stage->tail);
     }
     region_destroy(scratch);
 }
@@ -288,7 +249,6 @@ static bool same_stage(const struct network *network, const struct stage *a, con
     for (int i = a->nodes.from; i < a->nodes.to; i++) {
         const struct node *x = &g->node[i], *y = &g->node[i + shift];
         if (x->layer->inputs != y->layer->inputs || x->draws != y->draws) return false;
-        if (network_relu_open(network, i) != network_relu_open(network, i + shift)) return false;
         const struct cost *a_cost = &network->cost[i], *b_cost = &network->cost[i + shift];
         if (!x->parameters != !y->parameters) return false;
         if (a_cost->forward != b_cost->forward || a_cost->once != b_cost->once) return false;
@@ -313,8 +273,7 @@ static void list_stages(const struct network *network, struct region *region, st
         stage->input = stage->nodes.from ? network_round(network, before->bytes) : 0;
         stage->output = network_round(network, after->bytes);
         if (s + 1 < ranges.count) stage->gradient = network_round(network, after->gradient_bytes);
-        stage->outlives = stage->nodes.from && (network_reads(network, stage->nodes.from - 1) & READS_Y ||
-                                                network_relu_open(network, stage->nodes.from - 1));
+        stage->outlives = stage->nodes.from && network_reads(network, stage->nodes.from - 1) & READS_Y;
         for (int i = stage->nodes.from; i < stage->nodes.to; i++) stage->time += network_first_time(network, i);
         stage->class = s;
         for (int other = 0; other < s && stage->class == s; other++)

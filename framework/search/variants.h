@@ -5,9 +5,7 @@
  * Examined: runs of up to RUN_NODES_MAX nodes and single stages of any size; in a run of several stages each cut value
  * inside is recomputed (a run that keeps one is two runs), and of the other nodes every subset of the FREE_NODES_MAX
  * that give most bytes for their time: a longer stage, as a shortcut around many layers makes it, keeps the outputs of
- * all its other nodes. Of relus that are open: outputs everywhere, signs everywhere, and signs where no other node's
- * backward reads the output, with either for the run's last node. A variant that is nowhere better than another one is
- * left out. Equal runs are examined once. */
+ * all its other nodes. A variant that is nowhere better than another one is left out. Equal runs are examined once. */
 #pragma once
 
 #include "plan/stages.h"
@@ -15,9 +13,12 @@
 
 enum { RUN_NODES_MAX = 12, FREE_NODES_MAX = 11 };
 
+/* All subsets of a stage times the square of its nodes, in which the time of lowering them may grow, about 10 ns each:
+ * fewer nodes are free in a stage of more than 180. */
+enum { SUBSETS_MAX = 1 << 26 };
+
 struct variant {
     uint64_t recompute; /* nodes of the run, bit 0 the first */
-    uint64_t signs;     /* relus of the run that keep sign bits, of those that are open */
     size_t forward;     /* peak of its forward, the cut value it reads included (here and below) */
     size_t again;       /* the same in a recomputation, where all stashes and masks exist already */
     size_t keep;        /* live between its forward and its backward, its own output left out */
@@ -40,15 +41,11 @@ struct run {
 
 /* A pass that saves what a stage's backward reads, but for the cut value before it. */
 struct tail {
-    uint64_t signs;
     size_t forward, again; /* peak of the pass */
     size_t keep;           /* what it keeps, the output left out */
     size_t backward[2];    /* peak of the backward after it, once the cut value read is live again */
     bool outlives, reads;  /* that backward reads the output, the cut value before */
 };
-
-/* Where a relu of the stage is open, one tail has outputs, the other signs. */
-enum { TAILS_MAX = 2 };
 
 /* One stage by itself. */
 struct stage {
@@ -61,8 +58,7 @@ struct stage {
     bool outlives;               /* the cut value before may have to outlive it: the backward of its node reads it */
     size_t held, held_again;     /* peak of a forward that saves nothing; the cut value read stays */
     size_t passed, passed_again; /* the same, the cut value read dies at its last reader */
-    int tails;
-    struct tail tail[TAILS_MAX];
+    struct tail tail;
 };
 
 struct stages {
@@ -75,10 +71,6 @@ struct stages {
 };
 
 struct stages variants_list(const struct network *network, enum rng_mode rng, struct region *region);
-
-/* Makes the open relus of [from, to) keep sign bits or outputs; signs: bit 0 is the first node. Nodes after the 64th
- * stay as the network has them. */
-void variants_choose_signs(struct network *network, int from, int to, uint64_t signs);
 
 /* The bits of recomputation as one bool a node. */
 bool *variants_unpack(uint64_t recompute, int nodes, struct region *region);

@@ -10,12 +10,12 @@ struct front *visit_cell(const struct optimum *o, const struct visit *v)
     const int shift = *visit_shift(o, v->first, v->last);
     const size_t place = (size_t)(v->first - shift) * (size_t)o->stages.count + (size_t)(v->last - shift);
     const size_t block = (size_t)o->solution->block[place];
-    return &o->solution->cell[block * FRONTS + v->outlives * (TAILS_MAX + 1) + (size_t)v->tail];
+    return &o->solution->cell[block * FRONTS + (size_t)v->outlives * 2 + v->tail];
 }
 
-bool visit_needs(const struct optimum *o, int first, int last, int tail)
+bool visit_needs(const struct optimum *o, int first, int last, bool tail)
 {
-    return o->reads[last * (TAILS_MAX + 1) + tail] || (first < last && o->reader[first] < last);
+    return o->reads[2 * last + tail] || (first < last && o->reader[first] < last);
 }
 
 bool visit_is_first(const struct optimum *o, const struct visit *v)
@@ -36,7 +36,7 @@ static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
 const struct tail *visit_tail(const struct optimum *o, const struct visit *v)
 {
-    return v->tail ? &o->stages.stage[v->last].tail[v->tail - 1] : NULL;
+    return v->tail ? &o->stages.stage[v->last].tail : NULL;
 }
 
 /* Live bytes of the last stage before the visit reaches it: its gradient, and its saved tensors where tail. */
@@ -140,11 +140,11 @@ static void try_passes(const struct optimum *o, const struct visit *v, struct op
         passed = larger(passed, pass_peak(o, v, at - 1, NULL));
         if (!visit_may_end(o->solution, v->first, at)) continue;
         if (!first && !visit_needs(o, at, v->last, v->tail)) continue; /* the pass would be dead */
-        const int tails = at - 1 == v->first ? 0 : s->tails;           /* there a run does the same */
+        const int tails = at - 1 > v->first;                           /* there a run does the same */
         for (int t = 0; t <= tails && !*stop; t++) {
             if (v->first && !v->outlives && !visit_needs(o, v->first, at - 1, t)) continue; /* here too */
-            const struct tail *tail = t ? &s->tail[t - 1] : NULL;
-            struct visit_option option = {.kind = PASS, .at = at, .tail = t};
+            const struct tail *tail = t ? &s->tail : NULL;
+            struct visit_option option = {.kind = PASS, .at = at};
             option.a = (struct visit){at, v->last, tail && tail->outlives, v->tail};
             option.b = (struct visit){v->first, at - 1, v->outlives, t};
             option.cost = (struct alternative){.floor = tail ? larger(before, pass_peak(o, v, at - 1, tail)) : passed,
@@ -162,17 +162,15 @@ static void try_twice(const struct optimum *o, const struct visit *v, struct opt
 {
     const struct stage *last = &o->stages.stage[v->last];
     if (v->tail || v->first == v->last) return;
-    for (int t = 1; t <= last->tails && !*stop; t++) {
-        const struct tail *tail = &last->tail[t - 1];
-        if (!visit_is_first(o, v) && tail->keep == last->once && !tail->outlives) continue; /* it would be dead */
-        struct visit_option option = {.kind = TWICE, .at = v->last};
-        for (int at = v->first; at <= v->last; at++)
-            option.cost.floor = larger(option.cost.floor, pass_peak(o, v, at, at == v->last ? tail : NULL));
-        option.cost.time = o->forward[v->last + 1] - o->forward[v->first];
-        option.a = (struct visit){v->first, v->last, v->outlives, t};
-        option.cost.a = visit_cell(o, &option.a);
-        search->look(search, &option, stop);
-    }
+    const struct tail *tail = &last->tail;
+    if (*stop || (!visit_is_first(o, v) && tail->keep == last->once && !tail->outlives)) return; /* it would be dead */
+    struct visit_option option = {.kind = TWICE, .at = v->last};
+    for (int at = v->first; at <= v->last; at++)
+        option.cost.floor = larger(option.cost.floor, pass_peak(o, v, at, at == v->last ? tail : NULL));
+    option.cost.time = o->forward[v->last + 1] - o->forward[v->first];
+    option.a = (struct visit){v->first, v->last, v->outlives, true};
+    option.cost.a = visit_cell(o, &option.a);
+    search->look(search, &option, stop);
 }
 
 void visit_options(const struct optimum *o, const struct visit *v, struct option_search *search)

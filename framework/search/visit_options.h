@@ -2,48 +2,34 @@
  * fronts (pareto_front.h). What solving compares, and what writing a schedule chooses from. */
 #pragma once
 
-#include "search/candidates.h"
+#include "search/pareto_front.h"
 #include "search/variants.h"
-
-/* A schedule that was placed, by the digest of its ops and buffers, and the bytes of its arena. */
-struct placing {
-    struct digest schedule;
-    size_t arena;
-};
 
 /* What optimum.h solves. */
 struct optimum {
     struct region *region, *solved; /* solved: of the points */
     const struct network *network;  /* without slices */
-    const struct network *target;   /* that the schedules are for, some of slices; network, where there are none */
     size_t low, most;               /* bytes: the front's range, of which points are exact; 0: nothing was solved yet */
     bool exact;          /* else the front is an upper bound: the problem is too large (optimum_approximation()) */
     double alternatives; /* that an exact solution compares, each with fronts of up to thousands of points */
     /* alternatives: up to few are compared at once, above many, or whole for a whole front, not exactly; preset */
     double few, many, whole;
     struct stages stages;
-    bool distinct;                      /* no stretches are equal */
-    int *shift;                         /* by first and last stage: distance in stages to the first equal stretch */
-    struct solution *solution;          /* the fronts of all stretches */
-    bool *reads;                        /* by stage and tail: whether its visit reads the cut value before it */
-    int *reader;                        /* by stage: the first one from there on that does so without a tail */
-    size_t *once;                       /* sums of the stages' stashes and masks: [0, s) */
-    double *forward;                    /* sums of the stages' forward times: [0, s) */
-    struct schedule_search *search;     /* of schedules outside the class (schedule_search.h), NULL: none */
-    struct candidate_points candidates; /* of schedules outside the class; points of the fronts solved after them */
-    const struct candidate_point *
-        *origin;  /* by point of the front: the candidate that it is; NULL: it is of the class */
-    int placings; /* of points so far (budget.h) */
-    struct placing *placing;
-    struct front front; /* live peak, and time of all ops: forward, backward and recomputations */
+    bool distinct;             /* no stretches are equal */
+    int *shift;                /* by first and last stage: distance in stages to the first equal stretch */
+    struct solution *solution; /* the fronts of all stretches */
+    bool *reads;               /* by stage and tail: whether its visit reads the cut value before it */
+    int *reader;               /* by stage: the first one from there on that does so without a tail */
+    size_t *once;              /* sums of the stages' stashes and masks: [0, s) */
+    double *forward;           /* sums of the stages' forward times: [0, s) */
+    struct front front;        /* live peak, and time of all ops: forward, backward and recomputations */
 };
 
 /* A visit: stages [first, last] are differentiated; the cut value before first is live. */
 struct visit {
     int first, last;
     bool outlives; /* that cut value must still be live afterwards */
-    int tail; /* > 0: what the last stage's backward reads, except the cut value before it, is live already, as kept
-                 by this one of its tails */
+    bool tail;     /* what the last stage's backward reads, except the cut value before it, is live already */
 };
 
 enum visit_kind {
@@ -57,7 +43,7 @@ enum visit_kind {
 
 struct visit_option {
     enum visit_kind kind;
-    int at, tail;
+    int at;
     const struct variant *variant;
     struct visit a, b;
     struct alternative cost;
@@ -83,7 +69,7 @@ struct solution {
     size_t most;        /* bytes: points above are left out */
 };
 
-enum { FRONTS = 2 * (TAILS_MAX + 1) }; /* of a stretch */
+enum { FRONTS = 4 }; /* of a stretch */
 
 enum { NEAR = 4 };
 
@@ -94,7 +80,7 @@ int *visit_shift(const struct optimum *o, int first, int last);
 struct front *visit_cell(const struct optimum *o, const struct visit *v);
 
 /* Whether the visit of these stages reads the cut value before them. */
-bool visit_needs(const struct optimum *o, int first, int last, int tail);
+bool visit_needs(const struct optimum *o, int first, int last, bool tail);
 
 /* Whether it is the first of its stages: else a recomputation. */
 bool visit_is_first(const struct optimum *o, const struct visit *v);

@@ -184,18 +184,19 @@ static size_t least_arena(const struct job *job, double slowdown)
 {
     const struct plan_options options = {.lower = {.drop_dead = true}, .state_per_parameter = 1};
     size_t least = SIZE_MAX;
-    struct optimum *o = rivals_prepare(job->network, RNG_COUNTER);
-    optimum_within(o, SIZE_MAX);
-    for (int i = 0; i < o->front.count; i++) {
+    struct pool *pool = rivals_pool(job->network, &options, NULL);
+    optimum_within(pool->chain, SIZE_MAX);
+    pool_add_chain(pool);
+    for (int i = 0; i < pool->members; i++) {
         struct region *region = region_create();
         struct schedule schedule = schedule_empty(region);
-        optimum_schedule(o, i, &schedule);
+        pool_schedule(pool, &pool->member[i], &schedule);
         struct plan *plan = plan_build(job->network, &schedule, &options);
         if (plan->slowdown <= slowdown && plan->arena_bytes < least) least = plan->arena_bytes;
         plan_destroy(plan);
         region_destroy(region);
     }
-    optimum_destroy(o);
+    pool_destroy(pool);
     return least;
 }
 

@@ -247,8 +247,7 @@ Test(setting, near_misses)
                  {"dense", NULL},
                  {"auto", NULL},
                  {"s", NULL},
-                 {"", NULL},
-                 {"milp", NULL}};
+                 {"", NULL}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *word = cases[i].word;
         char suggestion[TEXT_SUGGESTION], expected[TEXT_SUGGESTION] = "";

@@ -1,5 +1,5 @@
-/* On real networks: what published schemes recompute is recomputed, selective drops the chosen kinds and nothing else,
- * and open relus need no more memory. */
+/* On real networks: what published schemes recompute is recomputed, selective drops the chosen kinds and nothing else.
+ */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,7 +91,7 @@ Test(policies_nets, selective_drops_the_kinds_and_nothing_else)
                                         "attention", "norm",     "relu6",  "upsample"};
     int plans = 0;
     for (const struct net *net = nets; net->name; net++)
-        for (enum relu_save relu = RELU_OUTPUT; relu <= RELU_AUTO; relu++) {
+        for (enum relu_save relu = RELU_OUTPUT; relu <= RELU_BITS; relu++) {
             struct bound_net b = net_bind(net, relu);
             for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
                 char settings[64];
@@ -111,76 +111,6 @@ Test(policies_nets, selective_drops_the_kinds_and_nothing_else)
             net_release(&b);
         }
     cr_assert(plans > 20, "%d plans recompute anything", plans);
-}
-
-/* Its schedule, parsed, gives the same plan: it states what relus keep. */
-static void check_stated(const struct plan *plan, const struct network *network)
-{
-    struct schedule schedule;
-    cr_assert(schedule_parse(plan->schedule, network->graph->region, &schedule) == ST_OK, "%s", status_message());
-    struct plan *again = plan_build(network, &schedule, &usual);
-    cr_assert(digest_equal(plan->hash, again->hash) && !strcmp(plan->schedule, again->schedule), "%s", plan->schedule);
-    plan_destroy(again);
-}
-
-static struct plan *plan_open(const struct bound_net *b, const struct policy *policy, int k)
-{
-    static const char *const kinds[] = {"weightless", "conv", "linear", "max_pool"};
-    static const char *const budgets[] = {"least", "80%", "90%", "97%"};
-    char settings[256];
-    snprintf(settings, sizeof settings,
-             "segments=%d slots=%d kinds=%s budget=%s groups=%s unit=%s keep_saved=%s keep_last=%s", 1 + k % 4,
-             1 + k % 4, kinds[k % 4], budgets[k % 4], b->graph->group[k % b->graph->groups].name,
-             k & 4 ? "stage" : "auto", k & 8 ? "true" : "false", k & 16 ? "true" : "false");
-    return policy_text_try(b->network, policy->name, settings, NULL);
-}
-
-/* With open relus a plan needs no more memory than with sign bits; of policies that take a budget, no plan with fixed
- * relus needs less at the least budget, which dtr finds to a percent, and no budget that one keeps is refused. */
-Test(policies_nets, open_relus_need_no_more_memory)
-{
-    int compared = 0;
-    for (const struct net *net = nets; net->name; net++) {
-        struct bound_net open = net_bind(net, RELU_AUTO),
-                         fixed[] = {net_bind(net, RELU_OUTPUT), net_bind(net, RELU_BITS)};
-        for (const struct policy *const *policy = policy_table; *policy; policy++)
-            for (int k = 0; k < 32 && !(*policy)->solves && !(*policy)->needs_slices; k++) {
-                struct plan *plan = plan_open(&open, *policy, k);
-                for (int bits = 0; bits < 2; bits++) {
-                    struct plan *other = plan_open(&fixed[bits], *policy, k);
-                    const bool chooses = (*policy)->chooses_relus;
-                    if (bits || chooses) {
-                        cr_assert(!other || plan, "%s, %s: only fixed relus keep it", net->name, (*policy)->name);
-                        const size_t off = other && !strcmp((*policy)->name, "dtr") ? other->live_peak / 100 : 0;
-                        cr_assert(!other || (chooses && k % 4) || plan->live_peak <= other->live_peak + off,
-                                  "%s, %s: %s", net->name, (*policy)->name, plan->schedule);
-                        compared += other != NULL;
-                    }
-                    plan_destroy(other);
-                }
-                if (plan) check_stated(plan, open.network);
-                plan_destroy(plan);
-            }
-        net_release(&open);
-        for (int i = 0; i < 2; i++) net_release(&fixed[i]);
-    }
-    cr_assert(compared > 200, "%d plans compared", compared);
-}
-
-/* What a schedule states of relus stays. */
-Test(policies_nets, a_schedule_file_decides_what_relus_keep)
-{
-    char path[] = P_tmpdir "/rematch-schedule-XXXXXX", text[64], settings[64];
-    struct bound_net b = net_bind(&nets[0], RELU_AUTO);
-    const int nodes = b.graph->nodes, length = snprintf(text, sizeof text, "F[0,%d) B[0,%d):output", nodes, nodes);
-    const int file = mkstemp(path);
-    cr_assert(file >= 0 && write(file, text, (size_t)length) == length && close(file) == 0);
-    snprintf(settings, sizeof settings, "schedule=%s", path);
-    struct plan *plan = policy_text_try(b.network, "manual", settings, NULL);
-    cr_expect(plan && !strcmp(plan->schedule, text), "%s", plan ? plan->schedule : status_message());
-    plan_destroy(plan);
-    unlink(path);
-    net_release(&b);
 }
 
 /* Counts the budgets at which optimal's placed plan is slower than dtr's, or is missing. */
@@ -207,7 +137,7 @@ Test(policies_nets, optimal_is_never_behind_dtr, .timeout = 600)
     int compared = 0;
     for (const struct net *net = nets; net->name; net++) {
         cr_expect(count_behind(net, RELU_OUTPUT, &compared) == 0, "%s", net->name);
-        cr_expect(count_behind(net, RELU_AUTO, &compared) == 0, "%s, open relus", net->name);
+        cr_expect(count_behind(net, RELU_BITS, &compared) == 0, "%s, sign bits", net->name);
     }
     cr_expect(count_behind(&deep_net, RELU_OUTPUT, &compared) == 0, "%s", deep_net.name);
     cr_assert(compared > 100, "%d budgets", compared);
@@ -311,9 +241,10 @@ Test(policies_nets, optimal_runs_micro_batches_in_phases)
 static void check_dtr(const char *name, const struct network *network)
 {
     struct plan *least = policy_text_try(network, "dtr", "budget=least", &usual);
-    struct optimum *front = rivals_front(network, RNG_COUNTER);
-    cr_assert(front->front.point[0].peak <= least->live_peak, "%s", name);
-    optimum_destroy(front);
+    struct pool *pool = rivals_front(network, &usual);
+    const struct member *const *origin;
+    cr_assert(pool_front(pool, pool->region, &origin).point[0].peak <= least->live_peak, "%s", name);
+    pool_destroy(pool);
     plan_search_placement(least);
     size_t bytes = plan_peak(least);
     for (int i = 0; i < 6; i++, bytes += bytes / 256) {
@@ -337,7 +268,7 @@ Test(policies_nets, dtr_keeps_what_its_least_takes, .timeout = 600)
     for (const struct net *net = nets; net->name; net++)
         for (int64_t slices = 1; slices <= net->batch; slices += net->batch - 1) {
             struct source source = {.seed = 1};
-            struct graph *graph = net_build(net, RELU_AUTO);
+            struct graph *graph = net_build(net, RELU_BITS);
             sliced_graph(graph, slices, 0, &source);
             struct bench bench = set_up_graph(net, "ref", graph);
             check_dtr(net->name, bench.network);

@@ -59,7 +59,7 @@ Test(plan_file, a_run_executes_the_plan_of_its_file)
                                       "policy=sqrt rng=mask",
                                       "policy=segments policy.segments=3 policy.unit=stage drop_dead=false",
                                       "relu_save=bits eval.every=2",
-                                      "policy=every relu_save=auto",
+                                      "policy=every relu_save=bits",
                                       "policy=optimal"};
     for (size_t i = 0; i < sizeof how / sizeof *how; i++) {
         struct cli cli;

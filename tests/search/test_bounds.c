@@ -153,7 +153,7 @@ Test(bounds, hold_for_every_plan_of_networks)
     static const char *const budgets[] = {"least", "75%", "80%", "85%", "90%", "95%", "100%"};
     double least = INFINITY;
     for (const struct net *net = nets; net->name; net++)
-        for (int save = RELU_OUTPUT; save <= RELU_AUTO; save++) {
+        for (int save = RELU_OUTPUT; save <= RELU_BITS; save++) {
             struct bound_net b = net_bind(net, (enum relu_save)save);
             cr_assert(gap_of(b.network, "store_all", NULL) == 0);
             (void)gap_of(b.network, "every", NULL);
@@ -163,33 +163,6 @@ Test(bounds, hold_for_every_plan_of_networks)
             net_release(&b);
         }
     cr_assert(least == 0);
-}
-
-/* Where a schedule may say what relus keep, the bounds hold whatever it says. */
-Test(bounds, hold_for_every_choice_of_relus)
-{
-    static const struct plan_options options = {.lower = {.drop_dead = true}};
-    struct source source = {.seed = 3};
-    for (const struct net *net = nets; net->name; net++) {
-        struct bound_net b = net_bind(net, RELU_AUTO);
-        for (int c = 0; c < 200; c += THINNING) {
-            char settings[80];
-            struct region *region = region_create();
-            snprintf(settings, sizeof settings, "segments=%u unit=stage keep_last=%s", draw_below(&source, 8),
-                     c % 2 ? "true" : "false");
-            struct schedule schedule = policy_text_schedule(b.network, "segments", settings, region);
-            for (size_t i = 0; i < schedule.steps; i++)
-                if (schedule.step[i].kind == STEP_BACKWARD)
-                    schedule.step[i].relu = draw_below(&source, 2) ? RELU_BITS : RELU_OUTPUT;
-            struct plan *plan = plan_build(b.network, &schedule, &options);
-            const struct bounds bounds = bounds_find(b.network, plan->live_peak);
-            cr_assert(plan->live_peak >= bounds.memory && plan->time >= bounds.best * (1 - 1e-12),
-                      "%s: %s: %g, bound %g", net->name, plan->schedule, plan->time, bounds.best);
-            plan_destroy(plan);
-            region_destroy(region);
-        }
-        net_release(&b);
-    }
 }
 
 /* Stages that save nothing: all that costs is to make values again. A forward needs two values at once where the bound

@@ -63,34 +63,6 @@ Test(closure_bound, is_never_above_the_optimum, .timeout = 600)
     cr_assert(4 * all.higher > all.budgets, "%d of %d", all.higher, all.budgets);
 }
 
-/* Whatever each open relu keeps. */
-Test(closure_bound, holds_for_every_choice_of_relus, .timeout = 600)
-{
-    struct source source = {.seed = 13};
-    struct against a = {0};
-    int chosen = 0;
-    for (int c = 0; c < 140; c += THINNING) {
-        struct sketch sketch;
-        struct region *region = region_create();
-        family_draw(&sketch, &source, (enum family)(c % FAMILIES), 8 + c % 2);
-        struct network *network = network_copy(sketch.network, region);
-        for (int n = 0; n < sketch.graph->nodes; n++) {
-            struct footprint *kept = &network->binding[n].footprint;
-            if (!kept->saved && network_reads(network, n) & READS_Y) {
-                kept->signs = sketch.network->binding[n].footprint.signs = 256;
-                sketch.graph->node[n].relu_save = RELU_AUTO;
-            }
-            if (!network_relu_open(network, n)) continue;
-            footprint_keep_sign_bits(kept, draw_below(&source, 2));
-            chosen++;
-        }
-        compare(network, sketch.network, "open relus", &a);
-        region_destroy(region);
-        sketch_end(&sketch);
-    }
-    cr_assert(chosen > 200 / THINNING, "%d relus", chosen);
-}
-
 enum { THINGS_MAX = 16, UNITS_MAX = 4096, UNIT = 256 };
 
 /* What may be kept at one event: a node's value or its saved tensors, that a later event reads or that a recomputation

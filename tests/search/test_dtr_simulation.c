@@ -10,6 +10,7 @@
 #include "policies/policy.h"
 #include "search/budget.h"
 #include "search/dtr_simulation.h"
+#include "search/optimum.h"
 #include "tests/support/exhaustive_search.h"
 #include "tests/support/policy_text.h"
 #include "tests/support/random_chains.h"

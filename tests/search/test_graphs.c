@@ -71,10 +71,10 @@ struct against {
     double worst, worst_memory;
 };
 
-static void compare_budget(const struct optimum *o, size_t budget, double time, struct against *a)
+static void compare_budget(const struct front *front, size_t budget, double time, struct against *a)
 {
-    const int at = front_at(&o->front, budget);
-    const double ours = at < 0 ? INFINITY : o->front.point[at].time;
+    const int at = front_at(front, budget);
+    const double ours = at < 0 ? INFINITY : front->point[at].time;
     cr_assert(ours > time * (1 - 1e-12), "%g within %zu bytes, the optimum takes %g", ours, budget, time);
     a->budgets++;
     a->equal += ours < time * (1 + 1e-12);
@@ -85,27 +85,29 @@ static void compare(const struct sketch *sketch, struct against *a)
 {
     struct region *region = region_create();
     const struct network *network = sketch->network;
-    struct optimum *o = rivals_front(network, RNG_COUNTER);
+    struct pool *pool = rivals_front(network, &usual);
+    const struct member *const *origin;
+    const struct front front = pool_front(pool, region, &origin);
     const struct step_model m = step_model_create(network, &usual.lower, region);
     size_t peak = 0;
     for (size_t limit = SIZE_MAX / 2;; limit = peak - 1) {
         struct schedule s = schedule_empty(region);
-        const int at = front_at(&o->front, limit);
-        const double ours = at < 0 ? INFINITY : o->front.point[at].time - m.floor;
+        const int at = front_at(&front, limit);
+        const double ours = at < 0 ? INFINITY : front.point[at].time - m.floor;
         double recomputations;
         const bool faster = graph_search(network, limit, ours * (1 - 1e-12) - 1e-9, &recomputations, &s);
         if (!faster && at < 0) break;
-        struct point best = at < 0 ? (struct point){0, INFINITY} : o->front.point[at];
+        struct point best = at < 0 ? (struct point){0, INFINITY} : front.point[at];
         if (faster) {
             const struct plan_cost cost = plan_cost(network, &s, &usual.lower);
             best = (struct point){cost.live_peak, cost.time};
         }
-        compare_budget(o, peak = best.peak, best.time, a);
+        compare_budget(&front, peak = best.peak, best.time, a);
     }
     a->networks++;
-    a->least += o->front.point[0].peak == peak;
-    a->worst_memory = fmax(a->worst_memory, (double)o->front.point[0].peak / (double)peak - 1);
-    optimum_destroy(o);
+    a->least += front.point[0].peak == peak;
+    a->worst_memory = fmax(a->worst_memory, (double)front.point[0].peak / (double)peak - 1);
+    pool_destroy(pool);
     region_destroy(region);
 }
 
@@ -123,9 +125,6 @@ Test(graphs, optimal_is_the_optimum_of_all_schedules, .timeout = 0)
     for (int c = 0; c < number_from("GRAPH_CASES", 42); c += THINNING) {
         struct sketch sketch;
         family_draw(&sketch, &source, c % FAMILIES, 8 + 5 * (c / FAMILIES) % 9);
-        for (int i = 0; i < sketch.graph->nodes; i++)
-            if (sketch.graph->node[i].relu_save == RELU_AUTO) sketch.graph->node[i].relu_save = RELU_OUTPUT;
-        network_settle_relus(sketch.network);
         if (sketch.graph->nodes <= GRAPH_SEARCH_NODES_MAX) compare(&sketch, &all[c % FAMILIES]);
         sketch_end(&sketch);
     }

@@ -221,7 +221,7 @@ static void check_bounds(const struct optimum *o, const char *what)
 Test(optimum, predicts_what_lowering_says_of_networks)
 {
     for (const struct net *net = nets; net->name; net++)
-        for (enum relu_save relu = RELU_OUTPUT; relu <= RELU_AUTO; relu++)
+        for (enum relu_save relu = RELU_OUTPUT; relu <= RELU_BITS; relu++)
             for (enum rng_mode rng = RNG_COUNTER; rng <= RNG_MASK; rng++) {
                 struct bound_net p = net_bind(net, relu);
                 struct plan_options options = {.lower = {.drop_dead = true, .rng = rng}};
@@ -251,9 +251,7 @@ static void check_rivals(const struct optimum *o, const char *what)
     static const char *const kinds[] = {"weightless", "conv",    "max_pool", "linear", "dropout",
                                         "add",        "flatten", "pool",     "relu"};
     for (const struct policy *const *policy = policy_table; *policy; policy++)
-        for (int segments = 0;
-             segments <= 8 && (*policy)->keys != policy_budget_keys && !(*policy)->solves && !(*policy)->needs_slices;
-             segments++)
+        for (int segments = 0; segments <= 8 && !(*policy)->fills && !(*policy)->needs_slices; segments++)
             for (int k = 0; k < 8; k++) {
                 char settings[128];
                 snprintf(settings, sizeof settings, "segments=%d slots=%d kinds=%s keep_last=%s keep_saved=%s unit=%s",
@@ -274,7 +272,7 @@ Test(optimum, is_never_behind_another_policy)
         done(o);
     }
     for (const struct net *net = nets; net->name; net++)
-        for (enum relu_save relu = RELU_OUTPUT; relu <= RELU_AUTO; relu++) {
+        for (enum relu_save relu = RELU_OUTPUT; relu <= RELU_BITS; relu++) {
             struct bound_net p = net_bind(net, relu);
             struct optimum *o = optimum_solve(p.network, RNG_COUNTER);
             check_rivals(o, net->name);
@@ -283,22 +281,23 @@ Test(optimum, is_never_behind_another_policy)
         }
 }
 
-/* With the bytes of each point, a plan is as fast, and the notes name who found a schedule outside the class. */
-static void check_named(const struct optimum *o, const char *what)
+/* With the bytes of each member of a pool, a plan is as fast, and the notes name who found a schedule outside the
+ * class. */
+static void check_named(struct pool *pool, const char *what)
 {
     int named = 0;
     struct region *region = region_create();
-    for (int i = 0; i < o->front.count; i++) {
+    for (int i = 0; i < pool->members; i += 1 + pool->members / 40) {
         char budget[32];
         struct policy_notes notes = {0};
-        struct plan *least = budget_place(o, i, &usual), *plan = NULL;
+        struct plan *least = pool_plan(pool, &pool->member[i]), *plan = NULL;
         snprintf(budget, sizeof budget, "budget=%zu", plan_peak(least));
         plan_destroy(least);
         const struct policy_settings settings = policy_text_settings(policy_find("optimal"), budget, region);
-        const struct policy_input input = {o->network, &settings, &usual, &notes};
+        const struct policy_input input = {pool->network, &settings, &usual, &notes};
         cr_assert(policy_plan(policy_find("optimal"), &input, &plan) == ST_OK, "%s", status_message());
-        cr_assert(plan->time - notes.lost <= o->front.point[i].time * (1 + 1e-12), "%s, %s: %g, the front %g", what,
-                  budget, plan->time, o->front.point[i].time);
+        cr_assert(plan->time <= pool->member[i].point.time * (1 + 1e-12), "%s, %s: %g, the member %g", what, budget,
+                  plan->time, pool->member[i].point.time);
         plan_destroy(plan);
         named += strstr(notes.found, "the schedule of ") != NULL;
     }
@@ -308,14 +307,18 @@ static void check_named(const struct optimum *o, const char *what)
 
 static void check_candidates(const struct net *net)
 {
-    struct bound_net p = net_bind(net, RELU_AUTO);
-    struct optimum *o = rivals_prepare(p.network, RNG_COUNTER);
-    optimum_within(o, SIZE_MAX);
-    check_front(o, &usual, 25, net->name);
-    check_bounds(o, net->name);
-    check_rivals(o, net->name);
-    check_named(o, net->name);
-    optimum_destroy(o);
+    struct bound_net p = net_bind(net, RELU_BITS);
+    struct pool *pool = rivals_pool(p.network, &usual, NULL);
+    optimum_within(pool->chain, SIZE_MAX);
+    pool_add_chain(pool);
+    struct optimum front = *pool->chain; /* with the front of all */
+    const struct member *const *origin;
+    check_front(pool->chain, &usual, 25, net->name);
+    front.front = pool_front(pool, pool->region, &origin);
+    check_bounds(&front, net->name);
+    check_rivals(&front, net->name);
+    check_named(pool, net->name);
+    pool_destroy(pool);
     net_release(&p);
 }
 
@@ -349,7 +352,7 @@ static void chain_sketch(struct sketch *sketch, struct source *source, int nodes
         value = sketch_add(sketch, &node);
     }
     sketch_finish(sketch, value);
-    for (int i = 0; i < nodes; i++) sketch->graph->node[i].relu_save = RELU_AUTO;
+    for (int i = 0; i < nodes; i++) sketch->graph->node[i].relu_save = RELU_BITS;
     network_settle_relus(sketch->network);
 }
 
@@ -368,72 +371,5 @@ Test(optimum, predicts_what_lowering_says_of_any_network)
         check_front(o, &options, 30, what);
         optimum_destroy(o);
         sketch_end(&sketch);
-    }
-}
-
-static struct optimum *solve_relus(const struct bound_net *p, uint64_t open, uint64_t signs)
-{
-    for (int i = 0; i < p->graph->nodes; i++)
-        p->graph->node[i].relu_save = open >> i & 1 ? RELU_AUTO : signs >> i & 1 ? RELU_BITS : RELU_OUTPUT;
-    network_settle_relus(p->network);
-    return optimum_solve(p->network, RNG_COUNTER);
-}
-
-/* Whether a front is nowhere behind another one. */
-static bool reaches(const struct front *front, const struct front *other)
-{
-    for (int i = 0; i < other->count; i++) {
-        int at = front_at(front, other->point[i].peak);
-        if (at < 0 || front->point[at].time > other->point[i].time) return false;
-    }
-    return true;
-}
-
-/* The choice of each relu against trying every choice of all of them, each solved as if there were none. */
-Test(optimum, chooses_what_relus_keep_as_well_as_trying_everything)
-{
-    struct source source = {.seed = 21};
-    int chosen = 0;
-    for (int c = 0; c < CHAINS / 2; c += THINNING) {
-        struct sketch sketch;
-        chain_sketch(&sketch, &source, 2 + c % 7);
-        struct bound_net p = {.graph = sketch.graph, .network = sketch.network};
-        struct envelope best = {.most = SIZE_MAX};
-        uint64_t relus = 0;
-        for (int i = 0; i < p.graph->nodes; i++) relus |= (uint64_t)(sketch.footprint[i].signs > 0) << i;
-        bool alone = false;
-        struct optimum *o = solve_relus(&p, relus, 0);
-        check_bounds(o, "chain");
-        for (uint64_t signs = relus;; signs = (signs - 1) & relus) {
-            struct optimum *fixed = solve_relus(&p, 0, signs);
-            cr_assert(reaches(&o->front, &fixed->front), "chain %d, signs %llx", c, (unsigned long long)signs);
-            alone |= reaches(&fixed->front, &o->front);
-            const struct alternative all = {.a = &fixed->front};
-            envelope_add(&best, &all);
-            optimum_destroy(fixed);
-            if (!signs) break;
-        }
-        cr_assert(reaches(&best.best, &o->front), "chain %d: better than any choice", c);
-        chosen += !alone;
-        envelope_free(&best);
-        optimum_destroy(o);
-        sketch_end(&sketch);
-    }
-    printf("what relus keep: in %d of %d chains no one choice serves every budget\n", chosen, CHAINS / 2 / THINNING);
-    cr_assert(chosen > 0);
-}
-
-/* In a network of any structure it is never worse than outputs everywhere and signs everywhere. */
-Test(optimum, choosing_what_relus_keep_is_never_worse)
-{
-    for (const struct net *net = nets; net->name; net++) {
-        struct bound_net p = net_bind(net, RELU_AUTO);
-        const uint64_t all = ~UINT64_C(0);
-        struct optimum *o = solve_relus(&p, all, 0), *output = solve_relus(&p, 0, 0), *bits = solve_relus(&p, 0, all);
-        cr_assert(reaches(&o->front, &output->front) && reaches(&o->front, &bits->front), "%s", net->name);
-        optimum_destroy(o);
-        optimum_destroy(output);
-        optimum_destroy(bits);
-        net_release(&p);
     }
 }

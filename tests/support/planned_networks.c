@@ -161,6 +161,6 @@ void sketch_random(struct sketch *sketch, struct source *s, int nodes)
         if (i + 1 < nodes && !draw_below(s, 4)) unread[count++] = x0; /* a second reader */
         unread[count++] = sketch_add(sketch, &node);
     }
-    for (int i = 0; i < sketch->graph->nodes; i++) sketch->graph->node[i].relu_save = (enum relu_save)draw_below(s, 3);
+    for (int i = 0; i < sketch->graph->nodes; i++) sketch->graph->node[i].relu_save = (enum relu_save)draw_below(s, 2);
     sketch_finish(sketch, unread[0]);
 }

@@ -49,7 +49,7 @@ void schedules_visit(void visit(const struct network *network, const struct sche
         for (int bits = 0; bits < 2; bits++) {
             struct bound_net b = net_bind(net, bits);
             for (const struct policy *const *policy = policy_table; *policy; policy++)
-                if (!(*policy)->solves && !(*policy)->needs_slices) visit_policy(net, b.network, *policy, visit);
+                if (!(*policy)->needs_slices) visit_policy(net, b.network, *policy, visit);
             net_release(&b);
         }
 }

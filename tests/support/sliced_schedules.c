@@ -13,7 +13,7 @@ struct walk {
 
 static void step(struct walk *w, enum step_kind kind, int from, int to, int slice)
 {
-    schedule_append_step(w->schedule, (struct step){kind, from, to, RELU_AUTO, slice});
+    schedule_append_step(w->schedule, (struct step){kind, from, to, slice});
 }
 
 /* Nodes [from, to) as far as a slice alone may run them: to the next whole node. */

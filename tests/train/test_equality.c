@@ -65,7 +65,7 @@ static void compare_all(const struct net *net, const char *backend, int steps)
     static struct comparison c;
     c = (struct comparison){.net = net, .steps = steps};
     const bool slow = THINNING > 1 && !strcmp(backend, "cuda"); /* each policy once, and one rng mode */
-    for (enum relu_save relu = RELU_OUTPUT; relu <= RELU_AUTO; relu++) {
+    for (enum relu_save relu = RELU_OUTPUT; relu <= RELU_BITS; relu++) {
         if (relu == RELU_BITS && !strcmp(backend, "cuda")) continue; /* AUTO has both: a stand-in is slow */
         struct bench bench = set_up(net, backend, relu);
         for (enum rng_mode rng = slow ? RNG_STASH : RNG_COUNTER; rng <= (slow ? RNG_STASH : RNG_MASK); rng++) {
@@ -80,7 +80,7 @@ static void compare_all(const struct net *net, const char *backend, int steps)
             cr_assert(loss[0] > 0 && loss[0] != loss[1], "a loss that moves");
             c.runs = 0;
             for (const struct policy *const *p = policy_table; *p; p++)
-                for (size_t s = 0; s < (slow ? 1 : TRIED) && !(*p)->solves && !(*p)->needs_slices; s++) {
+                for (size_t s = 0; s < (slow ? 1 : TRIED) && !(*p)->needs_slices; s++) {
                     t.policy = *p;
                     t.settings = tried_settings(&bench, s);
                     t.drop_dead = s != 2;
@@ -130,7 +130,7 @@ static void compare_after_pools(const struct net *net, const char *backend)
     t.policy = policy_find("store_all");
     run(&t, &c.baseline[t.rng]);
     tear_down(&bench);
-    for (enum relu_save relu = RELU_OUTPUT; relu <= RELU_AUTO; relu++) {
+    for (enum relu_save relu = RELU_OUTPUT; relu <= RELU_BITS; relu++) {
         struct graph *graph = net_build(net, relu);
         int moved = 0;
         graph_select_first(graph);
@@ -139,7 +139,7 @@ static void compare_after_pools(const struct net *net, const char *backend)
         bench = set_up_graph(net, backend, graph);
         c.runs = 0;
         for (const struct policy *const *p = policy_table; *p; p++) {
-            if ((*p)->solves || (*p)->needs_slices) continue;
+            if ((*p)->needs_slices) continue;
             t.policy = *p;
             t.settings = region_text(graph->region, "%s budget=100%%", tried_settings(&bench, 0));
             compare_plan(&c, &t, 0);

@@ -65,7 +65,7 @@ static const struct learner plain = {"sgd", "constant", {.lr = 0.05}},
 
 static struct bench set_up_fused(const struct net *net, const char *backend, bool fused, uint64_t part)
 {
-    struct graph *graph = net_build(net, RELU_AUTO);
+    struct graph *graph = net_build(net, RELU_BITS);
     graph->fused_update = fused;
     graph->update_part = part;
     return set_up_graph(net, backend, graph);
@@ -219,7 +219,7 @@ static void compare_all(const struct net *net, const char *backend, const struct
     if (!same) check_near(&baseline, &expected);
     t.bench = &fused;
     for (const struct policy *const *p = policy_table; *p; p++)
-        for (size_t s = 0; s < TRIED && !(*p)->solves && !(*p)->needs_slices; s++) {
+        for (size_t s = 0; s < TRIED && !(*p)->needs_slices; s++) {
             t.policy = *p;
             t.settings =
                 region_text(fused.graph->region, "%s%s", tried_settings(&fused, s), part ? " budget=100%" : "");

@@ -415,7 +415,7 @@ Test(slices, the_recomputation_of_any_slice_is_checked)
             struct bench bench = set_up_graph(&net, "ref", graph);
             struct schedule schedule = schedule_empty(graph->region);
             schedule_append(&schedule, STEP_FORWARD, 0, graph->nodes);
-            schedule_append_step(&schedule, (struct step){STEP_FORWARD, 0, graph->nodes - 1, RELU_AUTO, slice});
+            schedule_append_step(&schedule, (struct step){STEP_FORWARD, 0, graph->nodes - 1, slice});
             schedule_append(&schedule, STEP_BACKWARD, 0, graph->nodes);
             plan_auto *plan =
                 plan_build(bench.network, &schedule, &(struct plan_options){.lower = {.drop_dead = true, .rng = rng}});

@@ -12,7 +12,8 @@
 
 #include "base/units.h"
 #include "policies/rivals.h"
-#include "search/schedule_search.h"
+#include "search/bounds.h"
+#include "search/engines.h"
 #include "spec/graph_build.h"
 #include "spec/model.h"
 #include "spec/spec_settings.h"
@@ -75,7 +76,7 @@ static enum status prepare(const struct job *job, int64_t batch, struct job *siz
 }
 
 /* Whether the row's plans have the memory as their budget: they fill it, whatever their batch. */
-static bool fills(const struct batch_row *row) { return !row->own && row->policy->keys == policy_budget_keys; }
+static bool fills(const struct batch_row *row) { return !row->own && row->policy->fills; }
 
 /* The multiple of the largest power of two in [from, to]: kernels need less scratch for round batches. */
 static int64_t roundest(int64_t from, int64_t to)
@@ -150,14 +151,15 @@ static void know(struct batch_search *s, struct batch_row *row)
     sized_auto sized;
     if (prepare(s->job, row->start * s->unit, &sized) != ST_OK) return;
     const struct plan_options options = job_plan_options(&sized);
-    struct optimum *o = rivals_prepare(sized.network, options.lower.rng);
+    struct pool *pool = rivals_pool(sized.network, &options, NULL);
     const double noise = 1e-9, slowest = bounds_find(sized.network, 1).floor * s->grid.slowdown * (1 + noise);
-    budget_sketch(o, slowest, &options);
-    schedule_search_front(o);
-    const int point = front_in_time(&o->front, slowest);
+    const struct member *const *origin;
+    engines_in_time(pool, slowest);
+    const struct front front = pool_front(pool, pool->region, &origin);
+    const int point = front_in_time(&front, slowest);
     row->known = schedule_empty(s->grid.region);
-    if (point < o->front.count) optimum_schedule(o, point, &row->known);
-    optimum_destroy(o);
+    if (point < front.count) pool_schedule(pool, origin[point], &row->known);
+    pool_destroy(pool);
 }
 
 /* The figures of the known schedule's plan at a batch; peak SIZE_MAX: it cannot be prepared. */

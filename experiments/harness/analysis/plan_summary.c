@@ -254,7 +254,7 @@ static enum status add_policy(struct plan_summary *s, const struct policy *polic
     plan_auto *plan = NULL;
     for (const struct setting *f = policy->keys; f && f->key; f++)
         if (!f->preset) return ST_OK;
-    if (s->job->graph->nodes > SEARCHED_NODES_MAX && policy->keys == policy_budget_keys) return ST_OK;
+    if (s->job->graph->nodes > SEARCHED_NODES_MAX && policy->fills) return ST_OK;
     const struct policy_settings settings = policy_defaults(policy, s->region);
     options.unplaced = true;
     enum status status = policy_plan(policy, &(struct policy_input){s->job->network, &settings, &options}, &plan);
@@ -270,25 +270,32 @@ static enum status add_policy(struct plan_summary *s, const struct policy *polic
 static enum status add_front(struct plan_summary *s, const struct policy *policy)
 {
     const struct graph *graph = s->job->graph;
-    /* candidates are for stages of several nodes; on a chain they take longer than its front and add next to nothing */
+    const struct plan_options options = {.lower = {.drop_dead = true, .rng = RNG_COUNTER}};
     const int stages = stages_find(graph, s->region).count;
-    const bool chain = stages == graph->nodes;
     if (stages > FRONT_STAGES_MAX) return ST_OK;
-    struct optimum *optimum = (chain ? optimum_solve : rivals_front)(s->job->network, RNG_COUNTER);
-    const struct front *front = &optimum->front;
-    const int rows = front->count < FRONT_ROWS ? front->count : FRONT_ROWS;
+    struct pool *pool;
+    if (stages == graph->nodes) { /* other engines take longer than the front of a chain, and add next to nothing */
+        pool = pool_create(s->job->network, &options);
+        optimum_within(pool->chain, SIZE_MAX);
+        pool_add_chain(pool);
+    } else {
+        pool = rivals_front(s->job->network, &options);
+    }
+    const struct member *const *origin;
+    const struct front front = pool_front(pool, s->region, &origin);
+    const int rows = front.count < FRONT_ROWS ? front.count : FRONT_ROWS;
     const double noise = 1e-12; /* sums of the same times in another order */
     json_t *points = json_array();
-    for (int i = 0; i < front->count; i++)
-        ADD(points, json_pack("{s:o, s:o}", "peak_bytes", figure_unsigned(front->point[i].peak), "time",
-                              figure_real(front->point[i].time)));
-    PUT_ALL(s->figures, KEY("front", points), KEY("front_approximation", optimum_approximation(optimum, s->region)));
+    for (int i = 0; i < front.count; i++)
+        ADD(points, json_pack("{s:o, s:o}", "peak_bytes", figure_unsigned(front.point[i].peak), "time",
+                              figure_real(front.point[i].time)));
+    PUT_ALL(s->figures, KEY("front", points), KEY("front_approximation", pool_approximation(pool)));
     for (int row = 0; row < rows; row++) {
-        const struct point *p = &front->point[rows > 1 ? row * (front->count - 1) / (rows - 1) : 0];
+        const struct point *p = &front.point[rows > 1 ? row * (front.count - 1) / (rows - 1) : 0];
         add_choice(s, policy, &(struct plan_figures){.live_peak = p->peak, .peak = p->peak, .time = p->time},
                    p->time > s->job->bounds.floor * (1 + noise));
     }
-    optimum_destroy(optimum);
+    pool_destroy(pool);
     return ST_OK;
 }
 
@@ -369,6 +376,8 @@ void plan_summary_json(const struct plan_summary *summary, bool ops, FILE *out)
     struct plan_data data;
     plan_to_data(summary->job->plan, summary->region, &data);
     PUT(summary->figures, "node_table", node_rows(&data, !summary->job->backend, summary->region));
-    if (ops) PUT(summary->figures, "ops", figures_of_ops(summary->job->plan));
+    if (ops)
+        PUT_ALL(summary->figures, KEY("ops", figures_of_ops(summary->job->plan)),
+                KEY("step", figures_of_step(summary->job->plan)));
     figures_answer(json_incref(summary->figures), "plan", out);
 }

@@ -28,6 +28,9 @@ void plan_summary_json(const struct plan_summary *summary, bool ops, FILE *out);
 /* Every op of a plan with its live bytes. */
 json_t *figures_of_ops(const struct plan *plan);
 
+/* The step as what no schedule changes (search/step_model.h), for programs that search for schedules themselves. */
+json_t *figures_of_step(const struct plan *plan);
+
 /* report/plan_print.c: the spec's name, title and overrides; the whole summary; two plans side by side, with the notes
  * of the second; every op. */
 void spec_print_head(const struct spec *spec, FILE *out);

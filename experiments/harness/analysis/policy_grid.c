@@ -7,9 +7,8 @@
 #include "base/units.h"
 #include "console/terminal.h"
 #include "policies/rivals.h"
-#include "search/solver.h"
 
-enum { VALUES_MAX = 64, VALUES_MIN = 4, VALUES_NODES = 1 << 17, SOLVED_NODES_MAX = 24 };
+enum { VALUES_MAX = 64, VALUES_MIN = 4, VALUES_NODES = 1 << 17 };
 
 /* ---- plans ---- */
 
@@ -70,7 +69,7 @@ static void note(const struct policy_grid *g, const struct policy *policy, const
 static enum status plan_settings(struct policy_grid *g, const struct policy *policy,
                                  const struct policy_settings *settings, const char *text, bool own, const char **why)
 {
-    const bool deferred = g->memory && policy->keys != policy_budget_keys;
+    const bool deferred = g->memory && !policy->fills;
     struct plan_options options = job_plan_options(g->job);
     plan_auto *plan = NULL;
     options.unplaced |= deferred;
@@ -175,22 +174,18 @@ static void segment_budget_values(struct policy_grid *g, struct key_values *k)
     for (size_t parts = 2; parts <= PARTS; parts += step) add_value(k, region_text(g->region, "%zu", all / parts + 1));
 }
 
-/* Of each of many plans. */
-static void time_values(struct policy_grid *g, struct key_values *k)
-{
-    (void)g;
-    add_value(k, "5");
-}
-
 /* By key, of whichever policy; a key that is not listed keeps its preset. */
 static const struct range_row {
     const char *key;
     void (*values)(struct policy_grid *g, struct key_values *k);
 } key_ranges[] = {
-    {"segments", stage_values},  {"slots", stage_values},
-    {"unit", unit_values},       {"budget", budget_values},
-    {"kinds", kind_values},      {"segment_budget", segment_budget_values},
-    {"time_limit", time_values}, {NULL, NULL},
+    {"segments", stage_values},
+    {"slots", stage_values},
+    {"unit", unit_values},
+    {"budget", budget_values},
+    {"kinds", kind_values},
+    {"segment_budget", segment_budget_values},
+    {NULL, NULL},
 };
 
 /* Plans with all values of the keys from key on; text: the values of those before. */
@@ -217,58 +212,58 @@ static enum status plan_values(struct policy_grid *g, const struct policy *polic
 
 /* ---- the front of `optimal` ---- */
 
-/* The plan of the budget of so many arena bytes and what is static, as the policy itself finds it. */
-static void plan_arena(struct policy_grid *g, const struct policy *policy, struct optimum *optimum, size_t arena)
+/* The plan of the fastest schedule in so many arena bytes. */
+static void plan_arena(struct policy_grid *g, const struct policy *policy, struct pool *pool, size_t arena)
 {
-    const struct plan_options options = job_plan_options(g->job);
-    const struct budgeted found = budget_find(optimum, arena, &options);
-    if (found.point < 0) return;
-    plan_auto *plan = budget_place(optimum, found.point, &options);
+    const struct selection found = pool_select(pool, arena);
+    if (!found.member) return;
+    plan_auto *plan = pool_plan(pool, found.member);
     if (plan->slowdown <= g->slowdown)
         add_trial(g, policy, region_text(g->region, "budget=%zu", plan_static(plan) + arena), false, plan);
 }
 
 /* Points with as much memory as the other policies' trials: without them a point that is left out could make such a
  * trial seem better than the front. */
-static void plan_beside(struct policy_grid *g, const struct policy *policy, struct optimum *optimum)
+static void plan_beside(struct policy_grid *g, const struct policy *policy, struct pool *pool)
 {
     const int trials = g->trials;
     for (int i = 0; i < trials; i++) {
         bool seen = g->trial[i].policy == policy;
         for (int j = 0; j < i && !seen; j++) seen = g->trial[j].plan.arena == g->trial[i].plan.arena;
-        if (!seen) plan_arena(g, policy, optimum, g->trial[i].plan.arena);
+        if (!seen) plan_arena(g, policy, pool, g->trial[i].plan.arena);
     }
 }
 
 /* Points from the smallest up, or some of them evenly spread. With a slowdown only those that keep it, for as long as
  * their live peak, which no arena undercuts, is below the least arena so far. */
-static void plan_points(struct policy_grid *g, const struct policy *policy, struct optimum *optimum)
+static void plan_points(struct policy_grid *g, const struct policy *policy, struct pool *pool)
 {
-    const struct front *front = &optimum->front;
-    const struct plan_options options = job_plan_options(g->job);
-    const double noise = 1e-9, slowest = front->point[front->count - 1].time * g->slowdown * (1 + noise);
+    const struct member *const *origin;
+    const struct front front = pool_front(pool, g->region, &origin);
+    const double noise = 1e-9, slowest = front.point[front.count - 1].time * g->slowdown * (1 + noise);
     const bool all = isinf(g->slowdown);
-    const int count = all && front->count > values_most(g) ? values_most(g) : front->count;
+    const int count = all && front.count > values_most(g) ? values_most(g) : front.count;
     size_t least = SIZE_MAX;
-    g->points = front->count;
-    g->left_out = front->count - count;
+    g->points = front.count;
+    g->left_out = front.count - count;
     for (int k = 0; k < count; k++) {
-        int point = count < front->count ? (int)((int64_t)(front->count - 1) * k / (count - 1)) : k;
+        int point = count < front.count ? (int)((int64_t)(front.count - 1) * k / (count - 1)) : k;
         char at[32];
-        if (front->point[point].peak >= least) break;
-        if (front->point[point].time > slowest) continue;
+        if (front.point[point].peak >= least) break;
+        if (front.point[point].time > slowest) continue;
         snprintf(at, sizeof at, "point %d of %d", k + 1, count);
         note(g, policy, at);
-        const size_t arena = budget_arena(optimum, point, &options);
-        plan_arena(g, policy, optimum, arena);
+        const size_t arena = pool_arena(pool, origin[point]);
+        plan_arena(g, policy, pool, arena);
         if (!all && arena < least) least = arena;
     }
-    if (g->left_out) plan_beside(g, policy, optimum);
+    if (g->left_out) plan_beside(g, policy, pool);
 }
 
 static void plan_front(struct policy_grid *g, const struct policy *policy)
 {
     const int stages = stages_find(g->job->graph, g->region).count;
+    const struct plan_options options = job_plan_options(g->job);
     if (stages > FRONT_STAGES_MAX) {
         refuse(g, policy,
                region_text(g->region, "its front is found for up to %d stages only; this network has %d",
@@ -277,25 +272,17 @@ static void plan_front(struct policy_grid *g, const struct policy *policy)
     }
     note(g, policy, "");
     const uint64_t start = clock_now_ns();
-    struct optimum *optimum = rivals_front(g->job->network, (enum rng_mode)g->job->spec->rng);
+    struct pool *pool = rivals_front(g->job->network, &options);
     g->front_ns = clock_now_ns() - start;
-    g->approximation = optimum_approximation(optimum, g->region);
-    plan_points(g, policy, optimum);
-    optimum_destroy(optimum);
+    const char *approximation = pool_approximation(pool);
+    g->approximation = approximation ? region_text(g->region, "%s", approximation) : NULL;
+    plan_points(g, policy, pool);
+    pool_destroy(pool);
 }
 
 /* ---- all ---- */
 
 bool policy_grid_has_front(const struct policy *policy) { return policy == policy_find("optimal"); }
-
-/* Why a solver makes no plans: the network is too large for many, or there is none. NULL: it does. */
-static const char *unsolved(const struct policy_grid *g)
-{
-    const int nodes = g->job->graph->nodes;
-    if (nodes > SOLVED_NODES_MAX)
-        return region_text(g->region, "tried here up to %d nodes only; this network has %d", SOLVED_NODES_MAX, nodes);
-    return solver_found() ? NULL : "skipped: it needs the program cbc, Debian's package coinor-cbc";
-}
 
 enum status policy_grid_policy(struct policy_grid *grid, const struct policy *policy)
 {
@@ -303,8 +290,6 @@ enum status policy_grid_policy(struct policy_grid *grid, const struct policy *po
     const char *why = NULL;
     if (policy_grid_has_front(policy) && !grid->memory) return plan_front(grid, policy), ST_OK;
     if (policy->needs_slices && !grid->job->network->slice) return ST_OK;
-    if (policy->solves && !grid->progress) return ST_OK; /* minutes that no question was asked for */
-    if (policy->solves && (why = unsolved(grid))) return refuse(grid, policy, why), ST_OK;
     struct policy_settings settings = policy_defaults(policy, grid->region);
     TRY(plan_values(grid, policy, policy->keys, &settings, "", &why));
     if (grid->trials == before && why) refuse(grid, policy, why);

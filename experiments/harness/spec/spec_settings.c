@@ -6,7 +6,7 @@
 #define MEMBER(name) offsetof(struct spec, name)
 enum { MOST = 1 << 30 };
 
-static const char *const relu_save_names[] = {"output", "bits", "auto", NULL};
+static const char *const relu_save_names[] = {"output", "bits", NULL};
 static const char *const whole_names[] = {"few_rows", "none", NULL};
 static const char *const commit_names[] = {"once", "every", NULL};
 static const char *const rng_names[] = {"counter", "stash", "mask", "unsafe", NULL};

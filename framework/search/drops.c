@@ -1,0 +1,290 @@
+/* Sets of whole kinds come first: every subset where there are few kinds, else kind after kind, greedily. From the best
+ * of them single outputs are dropped until nothing exceeds the limit, those that take away most bytes above it for
+ * their time; those that are not needed are kept again; then each dropped output in turn is kept and others are dropped
+ * in its place, where that is faster. */
+#include "search/drops.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/work.h"
+
+enum {
+    KINDS_MAX = 8, /* whose subsets are all tried */
+    KINDS_LISTED = 48,
+    STARTS_MAX = 3,   /* sets of kinds that are searched on */
+    EXACT_NODES = 128 /* up to these, each drop is the best of all; else of those that looked best before */
+};
+
+/* Nodes of all evaluations, about 10 ns each. */
+static const double WORK_MAX = 3e7;
+
+struct set {
+    bool *dropped; /* by node */
+    struct sequence_cost cost;
+};
+
+struct drops {
+    const struct step_model *model;
+    size_t limit;
+    struct region *region;
+    struct set now, before, start[STARTS_MAX]; /* starts: from the best */
+    int starts;
+    bool *due; /* by node: dropped and not recomputed yet */
+    int *kind, kinds;
+    double *worth; /* by node: bytes above the limit that it took away for its time when last looked at */
+    int *stack, *order;
+    struct sequence sequence;
+    double work;
+};
+
+/* Appends the recomputation of a value, after those of its inputs. */
+static void recompute(struct drops *s, int value)
+{
+    const struct graph *graph = s->model->network->graph;
+    int depth = 0;
+    if (value && s->due[value - 1]) s->stack[depth++] = value - 1;
+    while (depth) {
+        const int n = s->stack[depth - 1];
+        const struct node *node = &graph->node[n];
+        int missing = -1;
+        for (int k = 0; k < node->layer->inputs && missing < 0; k++)
+            if (node->inputs[k] && s->due[node->inputs[k] - 1]) missing = node->inputs[k] - 1;
+        if (missing >= 0) {
+            s->stack[depth++] = missing;
+            continue;
+        }
+        s->due[n] = false;
+        s->sequence.item[s->sequence.length++] = n;
+        depth--;
+    }
+}
+
+static void evaluate(struct drops *s)
+{
+    const struct step_model *m = s->model;
+    s->sequence.length = 0;
+    s->work += m->events;
+    memcpy(s->due, s->now.dropped, (size_t)m->nodes * sizeof *s->due);
+    for (int i = 0; i < m->events; i++) {
+        const struct step_event *e = &m->event[i];
+        const struct node *node = &m->network->graph->node[e->node];
+        const bool backward = e->kind != STEP_FORWARD;
+        for (int k = 0; backward && k < inputs_read(e->reads, node->layer->inputs); k++) recompute(s, node->inputs[k]);
+        if (backward && e->reads & READS_Y) recompute(s, node->output);
+        s->sequence.item[s->sequence.length++] = STEP_NEXT;
+    }
+    s->now.cost = sequence_evaluate(m, &s->sequence, s->limit);
+}
+
+static void copy(const struct drops *s, struct set *to, const struct set *from)
+{
+    memcpy(to->dropped, from->dropped, (size_t)s->model->nodes * sizeof *to->dropped);
+    to->cost = from->cost;
+}
+
+static bool is_better(const struct sequence_cost *a, const struct sequence_cost *b)
+{
+    if ((a->excess > 0) != (b->excess > 0)) return !(a->excess > 0);
+    return a->excess > 0 ? a->excess < b->excess : a->time < b->time;
+}
+
+/* ---- whole kinds ---- */
+
+/* A layer's name; in a graph file, whose nodes are all of one layer, the last part of the node's name without its
+ * number. */
+static const char *kind_of(const struct drops *s, int node, int *length)
+{
+    const struct node *n = &s->model->network->graph->node[node];
+    const char *name = s->model->network->backend ? n->layer->name : n->name, *part = strrchr(name, '.');
+    if (part && strspn(part + 1, "0123456789") < strlen(part + 1)) name = part + 1;
+    *length = (int)strlen(name);
+    while (*length > 1 && (isdigit((unsigned char)name[*length - 1]) || strchr("._-", name[*length - 1]))) --*length;
+    return name;
+}
+
+/* Numbers the kinds; without a number: those after the first few dozen. */
+static void list_kinds(struct drops *s)
+{
+    const char *name[KINDS_LISTED];
+    int length[KINDS_LISTED];
+    for (int n = 0; n < s->model->nodes; n++) {
+        int k = 0, own;
+        const char *text = kind_of(s, n, &own);
+        while (k < s->kinds && (length[k] != own || strncmp(name[k], text, (size_t)own) != 0)) k++;
+        s->kind[n] = k < KINDS_LISTED ? k : -1;
+        if (k < s->kinds || k == KINDS_LISTED) continue;
+        name[k] = text;
+        length[k] = own;
+        s->kinds++;
+    }
+}
+
+/* Evaluates the set of all nodes of the kinds, and keeps it among the starts where it is one of the best. */
+static void try_kinds(struct drops *s, const bool *kinds)
+{
+    for (int n = 0; n < s->model->nodes; n++) s->now.dropped[n] = s->kind[n] >= 0 && kinds[s->kind[n]];
+    evaluate(s);
+    int at = s->starts < STARTS_MAX ? s->starts++ : STARTS_MAX;
+    if (at == STARTS_MAX && !is_better(&s->now.cost, &s->start[--at].cost)) return;
+    const struct set room = s->start[at];
+    for (; at && is_better(&s->now.cost, &s->start[at - 1].cost); at--) s->start[at] = s->start[at - 1];
+    s->start[at] = room;
+    copy(s, &s->start[at], &s->now);
+}
+
+static void try_subsets(struct drops *s)
+{
+    bool kinds[KINDS_LISTED] = {false};
+    for (int subset = 0; subset < 1 << s->kinds && s->work < WORK_MAX / 2; subset++) {
+        for (int k = 0; k < s->kinds; k++) kinds[k] = subset >> k & 1;
+        try_kinds(s, kinds);
+    }
+}
+
+/* Adds or removes the kind that makes the set best, until none does. */
+static void try_greedily(struct drops *s)
+{
+    bool kinds[KINDS_LISTED] = {false};
+    struct sequence_cost least;
+    try_kinds(s, kinds);
+    for (int best = 0; best >= 0 && s->work < WORK_MAX / 2;) {
+        least = s->start[0].cost;
+        best = -1;
+        for (int k = 0; k < s->kinds; k++) {
+            kinds[k] = !kinds[k];
+            try_kinds(s, kinds);
+            kinds[k] = !kinds[k];
+            if (is_better(&s->now.cost, &least)) best = k, least = s->now.cost;
+        }
+        if (best >= 0) kinds[best] = !kinds[best];
+    }
+}
+
+/* ---- single outputs ---- */
+
+/* Bytes above the limit that dropping one output more takes away, for its time. */
+static double gain_of(struct drops *s, int node)
+{
+    const struct sequence_cost before = s->now.cost;
+    s->now.dropped[node] = true;
+    evaluate(s);
+    const double gain = (before.excess - s->now.cost.excess) / fmax(s->now.cost.time - before.time, 1e-300);
+    s->now.dropped[node] = false;
+    s->now.cost = before;
+    return gain;
+}
+
+/* The node that looked best before, but the one left out; -1: none helped. */
+static int best_known(const struct drops *s, int out)
+{
+    int best = -1;
+    for (int n = 0; n < s->model->nodes; n++)
+        if (!s->now.dropped[n] && n != out && s->worth[n] > (best < 0 ? 0 : s->worth[best])) best = n;
+    return best;
+}
+
+/* Drops one output more, not that of node out; false: none helps. */
+static bool drop_best(struct drops *s, int out)
+{
+    const bool exact = s->model->nodes <= EXACT_NODES;
+    for (int n = 0; exact && n < s->model->nodes; n++) s->worth[n] = s->now.dropped[n] || n == out ? 0 : gain_of(s, n);
+    for (int best, before = -1; (best = best_known(s, out)) >= 0; before = best) {
+        if (!exact && best != before && s->work < WORK_MAX) {
+            s->worth[best] = gain_of(s, best);
+            continue;
+        }
+        s->now.dropped[best] = true;
+        evaluate(s);
+        return true;
+    }
+    return false;
+}
+
+static int by_time(const void *x, const void *y, void *times)
+{
+    const int a = *(const int *)x, b = *(const int *)y;
+    const double *time = times;
+    return time[a] != time[b] ? (time[a] > time[b] ? -1 : 1) : a - b;
+}
+
+/* Drops until the limit is kept, and keeps again what it leaves room for; false: the limit is exceeded. */
+static bool settle(struct drops *s, int out)
+{
+    while (s->now.cost.excess > 0)
+        if (s->work > 2 * WORK_MAX || !drop_best(s, out)) return false;
+    for (int i = 0; i < s->model->nodes && s->work < 2 * WORK_MAX; i++) {
+        const int n = s->order[i];
+        const struct sequence_cost before = s->now.cost;
+        if (!s->now.dropped[n]) continue;
+        s->now.dropped[n] = false;
+        evaluate(s);
+        if (!(s->now.cost.excess > 0) && s->now.cost.time < before.time) continue;
+        s->now.dropped[n] = true;
+        s->now.cost = before;
+    }
+    return true;
+}
+
+/* Keeps each dropped output in turn, where others in its place make the schedule faster. */
+static bool improve(struct drops *s)
+{
+    bool better = false;
+    for (int i = 0; i < s->model->nodes && s->work < WORK_MAX; i++) {
+        const int n = s->order[i];
+        if (!s->now.dropped[n]) continue;
+        copy(s, &s->before, &s->now);
+        s->now.dropped[n] = false;
+        evaluate(s);
+        if (settle(s, n) && s->now.cost.time < s->before.cost.time)
+            better = true;
+        else
+            copy(s, &s->now, &s->before);
+    }
+    return better;
+}
+
+/* ---- the search ---- */
+
+static void prepare(struct drops *s)
+{
+    const size_t nodes = (size_t)s->model->nodes;
+    struct set *const sets[] = {&s->now, &s->before, &s->start[0], &s->start[1], &s->start[2]};
+    static_assert(STARTS_MAX == 3, "sets lists the starts");
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) NEW(s->region, sets[i]->dropped, nodes);
+    NEW(s->region, s->due, nodes);
+    NEW(s->region, s->kind, nodes);
+    NEW(s->region, s->worth, nodes);
+    NEW(s->region, s->stack, nodes);
+    NEW(s->region, s->order, nodes);
+    NEW(s->region, s->sequence.item, (size_t)s->model->events + nodes);
+    for (int n = 0; n < s->model->nodes; n++) s->order[n] = n;
+    qsort_r(s->order, nodes, sizeof *s->order, by_time, s->model->time);
+    list_kinds(s);
+}
+
+struct sequence drops_search(const struct step_model *model, size_t limit, struct region *region)
+{
+    struct drops s = {.model = model, .limit = limit, .region = region};
+    struct set best = {.cost.excess = 1};
+    prepare(&s);
+    NEW(region, best.dropped, (size_t)model->nodes);
+    (s.kinds <= KINDS_MAX ? try_subsets : try_greedily)(&s);
+    for (int i = 0; i < s.starts; i++) {
+        s.work = 0;
+        copy(&s, &s.now, &s.start[i]);
+        for (int n = 0; n < model->nodes; n++) /* at most: beside every op */
+            s.worth[n] = (double)model->value[n] * model->events / fmax(model->time[n], 1e-300);
+        if (!settle(&s, -1)) continue;
+        while (s.work < WORK_MAX && improve(&s)) continue;
+        if (is_better(&s.now.cost, &best.cost)) copy(&s, &best, &s.now);
+        work_report("dropping outputs", i + 1, s.starts);
+    }
+    if (best.cost.excess > 0) return (struct sequence){0, NULL};
+    copy(&s, &s.now, &best);
+    evaluate(&s);
+    return s.sequence;
+}

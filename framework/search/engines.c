@@ -1,0 +1,325 @@
+#include "search/engines.h"
+
+#include <math.h>
+
+#include "search/bounds.h"
+#include "search/drops.h"
+#include "search/dtr_simulation.h"
+#include "search/state_search.h"
+#include "search/windows.h"
+
+/* What the engines may take. Networks of up to COMPLETE_NODES are searched whole as a rule: a beam of COMPLETE_WIDTH
+ * leaves no state out. */
+enum {
+    DTR_LIMITS = 10,
+    DTR_NODES = 30000, /* simulated by all limits of a question together */
+    COMPLETE_NODES = 20,
+    COMPLETE_WIDTH = 20000,
+    FRONT_LIMITS = 16,
+    LEAST_RESOLUTION = 500,
+    NEAR_SHARE = 32,  /* the part of a front below a limit that is solved first */
+    FIRST_SHARE = 64, /* and that of least memory */
+    STARTS_MAX = 3    /* members that windows improve */
+};
+
+/* Beams that leave out different states: states are either compared with more others, or only with those of about as
+ * many bytes. */
+static const int levels[] = {1, 8, 16, 48};
+
+/* States expanded of each position by one beam, of a network of WIDE_NODES, and fewer by the third power of the nodes
+ * of a larger one, to take as much time; and how many of levels are tried. Where hardly anything fits, few states do.
+ */
+enum { WIDE_NODES = 64 };
+enum beam { BEAM_LEAST, BEAM_NARROW, BEAM_WIDE };
+static const struct {
+    int width, levels;
+} beams[] = {[BEAM_LEAST] = {200, 1}, [BEAM_NARROW] = {600, 4}, [BEAM_WIDE] = {2000, 4}};
+
+struct engines {
+    struct step_model model;
+    struct dtr_simulation simulation;
+    size_t all; /* bytes with which DTR evicts nothing; 0: it is not simulated */
+};
+
+const char *const engine_names[ENGINES + 1] = {"chain",   "dtr",      "drops",  "states",
+                                               "windows", "policies", "slices", NULL};
+
+static int nodes_of(const struct pool *pool) { return pool->whole->graph->nodes; }
+
+/* The least time of a member of at most limit live bytes, less what sums may be rounded by. */
+static double time_within(const struct pool *pool, size_t limit)
+{
+    double time = INFINITY;
+    for (int i = 0; i < pool->members; i++)
+        if (pool->member[i].point.peak <= limit) time = fmin(time, pool->member[i].point.time);
+    return time * (1 - 1e-12);
+}
+
+static size_t least_live(const struct pool *pool)
+{
+    size_t least = SIZE_MAX;
+    for (int i = 0; i < pool->members; i++)
+        if (pool->member[i].point.peak < least) least = pool->member[i].point.peak;
+    return least;
+}
+
+static bool add_sequence(struct pool *pool, const struct step_model *model, const struct sequence *sequence,
+                         const char *found_by)
+{
+    region_auto *region = region_create();
+    struct schedule schedule = schedule_empty(region);
+    sequence_schedule(model, sequence, &schedule);
+    return pool_add(pool, &schedule, found_by);
+}
+
+/* ---- chain ---- */
+
+/* Solves the stretch of the front below a limit, and more of it until that has a point. */
+static void chain_within(struct pool *pool, size_t limit)
+{
+    struct optimum *o = pool->chain;
+    if (pool->without[ENGINE_CHAIN] || optimum_none_within(o, limit)) return;
+    for (size_t share = NEAR_SHARE; share; share /= 4) {
+        optimum_between(o, share > 1 ? limit - limit / share : 0, limit);
+        if (o->front.count) break;
+    }
+    pool_add_chain(pool);
+}
+
+static bool chain_reaches(const struct optimum *o, double time)
+{
+    return o->front.count && o->front.point[o->front.count - 1].time <= time;
+}
+
+/* Solves the front from its least memory on, by sketches, until it has a point of at most this time, then exactly. */
+static void chain_in_time(struct pool *pool, double time)
+{
+    struct optimum *o = pool->chain;
+    const size_t bound = bounds_find(pool->whole, 1).memory, share = pool->baseline / FIRST_SHARE + 1;
+    size_t bytes = share > bound ? share : bound;
+    if (pool->without[ENGINE_CHAIN]) return;
+    for (o->most = 0; !chain_reaches(o, time) && o->most < SIZE_MAX; bytes += bytes / 4 + 1)
+        optimum_sketch(o, bytes > pool->baseline ? SIZE_MAX : bytes);
+    const int at = front_in_time(&o->front, time);
+    bytes = at < o->front.count ? o->front.point[at].peak : SIZE_MAX / 2;
+    optimum_within(o, bytes > pool->baseline ? SIZE_MAX : bytes + bytes / NEAR_SHARE);
+    pool_add_chain(pool);
+}
+
+/* ---- dtr ---- */
+
+static bool add_dtr(struct pool *pool, size_t limit)
+{
+    struct engines *e = pool->engines;
+    static const char *const names[DTR_SCORES] = {"dtr", "dtr by h_MSPS"};
+    bool any = false;
+    for (enum dtr_score score = 0; score < DTR_SCORES; score++) {
+        region_auto *region = region_create();
+        struct schedule schedule = schedule_empty(region);
+        struct dtr_result result;
+        e->simulation.score = score;
+        if (dtr_simulation_schedule(&e->simulation, limit, &schedule, &result) != ST_OK) continue;
+        if (!e->all) e->all = result.peak;
+        any = true;
+        pool_add(pool, &schedule, names[score]);
+    }
+    return any;
+}
+
+/* Limits of one question: fewer of a large network, whose simulations take long. */
+static size_t dtr_limits(const struct pool *pool)
+{
+    const int most = DTR_NODES / nodes_of(pool);
+    return (size_t)(most < 1 ? 1 : most > DTR_LIMITS ? DTR_LIMITS : most);
+}
+
+static void dtr_within(struct pool *pool, size_t limit, bool wide)
+{
+    const size_t all = pool->engines->all, limits = dtr_limits(pool);
+    if (all <= limit) return;
+    add_dtr(pool, limit);
+    for (size_t k = 1; wide && k < limits; k++) add_dtr(pool, limit + (all - limit) / limits * k);
+}
+
+/* Bisects the limits between one with a schedule and none. */
+static void dtr_least(struct pool *pool)
+{
+    size_t no = 0, yes = pool->engines->all;
+    while (yes - no > yes / LEAST_RESOLUTION + 1) {
+        const size_t at = no + (yes - no) / 2;
+        *(add_dtr(pool, at) ? &yes : &no) = at;
+    }
+}
+
+/* ---- drops ---- */
+
+static void drops_within(struct pool *pool, size_t limit)
+{
+    region_auto *region = region_create();
+    const struct step_model *model = &pool->engines->model;
+    if (pool->without[ENGINE_DROPS]) return;
+    const struct sequence sequence = drops_search(model, limit, region);
+    if (sequence.length) add_sequence(pool, model, &sequence, "a search over dropped outputs");
+}
+
+/* ---- states ---- */
+
+/* Searches for a schedule of at most limit bytes that takes less time than *below, and lowers that; returns whether
+ * there is none that takes less. */
+static bool search_below(struct pool *pool, size_t limit, double *below, const struct state_effort *effort)
+{
+    const struct step_model *model = &pool->engines->model;
+    region_auto *region = region_create();
+    struct state_search_result r = state_search(model, limit, *below, *effort, region);
+    if (!r.found) return r.proven;
+    *below = sequence_evaluate(model, &r.sequence, limit).time;
+    add_sequence(pool, model, &r.sequence, "a search over states");
+    return r.proven;
+}
+
+static bool states_within(struct pool *pool, size_t limit, double below, enum beam beam)
+{
+    const int nodes = nodes_of(pool);
+    const double share = (double)WIDE_NODES / nodes;
+    int width = beams[beam].width;
+    bool proven = false;
+    if (nodes > STATE_NODES_MAX || pool->without[ENGINE_STATES]) return false;
+    if (nodes <= COMPLETE_NODES) width = COMPLETE_WIDTH;
+    if (share < 1) width = (int)(width * share * share * share);
+    for (int i = 0; i < beams[beam].levels && !proven; i++) {
+        const struct state_effort effort = {width / levels[i] + 1, levels[i]};
+        proven = search_below(pool, limit, &below, &effort);
+    }
+    return proven;
+}
+
+/* Bisects between a bound and the least found; whether a limit has a schedule need not be monotone here, so that the
+ * limit found need not be the least. */
+static void states_least(struct pool *pool)
+{
+    const bool small = nodes_of(pool) <= COMPLETE_NODES;
+    size_t no = bounds_find(pool->whole, 1).memory, yes = least_live(pool);
+    if (no) no--;
+    while (yes > no + 1 && (small || yes - no > yes / LEAST_RESOLUTION)) {
+        const size_t at = no + (yes - no) / 2;
+        states_within(pool, at, INFINITY, BEAM_LEAST);
+        if (least_live(pool) <= at)
+            yes = least_live(pool);
+        else
+            no = at;
+    }
+}
+
+/* ---- windows ---- */
+
+/* Improves the fastest members of at most limit live bytes, one of each engine. */
+static void windows_within(struct pool *pool, size_t limit)
+{
+    const char *improved[ENGINES] = {NULL};
+    for (int count = 0; count < STARTS_MAX && !pool->network->slice && !pool->without[ENGINE_WINDOWS]; count++) {
+        region_auto *region = region_create();
+        const struct member *best = NULL;
+        for (int i = 0; i < pool->members; i++) {
+            const struct member *member = &pool->member[i];
+            bool seen = member->point.peak > limit;
+            for (int k = 0; k < count; k++) seen |= member->found_by == improved[k];
+            if (!seen && (!best || member->point.time < best->point.time)) best = member;
+        }
+        if (!best) return;
+        improved[count] = best->found_by;
+        struct schedule schedule = schedule_empty(region);
+        pool_schedule(pool, best, &schedule);
+        const struct step_model *model = &pool->engines->model;
+        const struct sequence start = sequence_of(model, &schedule, region),
+                              faster = windows_improve(model, limit, &start, region);
+        if (faster.length) add_sequence(pool, model, &faster, "a search of windows");
+    }
+}
+
+/* ---- all of them ---- */
+
+void engines_prepare(struct pool *pool)
+{
+    const struct lower_options options = pool->options.lower;
+    struct engines *e;
+    NEW(pool->region, e, 1);
+    pool->engines = e;
+    struct schedule all = schedule_empty(pool->region);
+    schedule_append(&all, STEP_FORWARD, 0, nodes_of(pool));
+    schedule_append(&all, STEP_BACKWARD, 0, nodes_of(pool));
+    pool_add(pool, &all, "store_all");
+    e->model = step_model_create(pool->whole, &options, pool->region);
+    if (pool->without[ENGINE_DTR]) return;
+    if (pool->stages == nodes_of(pool) && nodes_of(pool) <= STATE_NODES_MAX) return;
+    if (dtr_simulation_create(pool->whole, &options, pool->region, &e->simulation) != ST_OK) return;
+    const size_t limits = dtr_limits(pool);
+    add_dtr(pool, SIZE_MAX);
+    for (size_t k = 1; k < limits; k++) add_dtr(pool, e->all / limits * k);
+}
+
+static bool search_within(struct pool *pool, size_t limit, enum beam beam)
+{
+    if (!limit) return false;
+    dtr_within(pool, limit, beam != BEAM_LEAST);
+    if (beam != BEAM_LEAST) drops_within(pool, limit);
+    return states_within(pool, limit, time_within(pool, limit), beam);
+}
+
+bool engines_within(struct pool *pool, size_t limit)
+{
+    chain_within(pool, limit);
+    if (search_within(pool, limit, BEAM_WIDE)) return true;
+    windows_within(pool, limit);
+    return false;
+}
+
+bool engines_below(struct pool *pool, size_t limit, double time)
+{
+    const int members = pool->members;
+    states_within(pool, limit, time, BEAM_NARROW);
+    return pool->members > members;
+}
+
+void engines_least(struct pool *pool)
+{
+    chain_in_time(pool, INFINITY);
+    if (pool->engines->all) dtr_least(pool);
+    if (nodes_of(pool) <= STATE_NODES_MAX && !pool->without[ENGINE_STATES]) states_least(pool);
+    search_within(pool, least_live(pool), BEAM_NARROW);
+    for (size_t before = SIZE_MAX; least_live(pool) < before;) { /* as a question for fewer bytes would */
+        before = least_live(pool);
+        if (before) search_within(pool, before - 1, BEAM_WIDE);
+    }
+}
+
+void engines_front(struct pool *pool)
+{
+    engines_least(pool);
+    if (!pool->without[ENGINE_CHAIN]) {
+        optimum_within(pool->chain, SIZE_MAX);
+        pool_add_chain(pool);
+    }
+    size_t least = least_live(pool), most = pool->engines->all;
+    for (int i = 0; i < pool->members; i++)
+        if (pool->member[i].point.peak > most) most = pool->member[i].point.peak;
+    if (nodes_of(pool) > COMPLETE_NODES) {
+        for (size_t k = 1; k < FRONT_LIMITS; k++)
+            search_within(pool, least + (most - least) / FRONT_LIMITS * k, BEAM_NARROW);
+        return;
+    }
+    for (size_t limit = most; limit >= least;) { /* each time the step below the last one */
+        search_within(pool, limit, BEAM_WIDE);
+        const double time = time_within(pool, limit) * (1 + 2e-12);
+        size_t peak = limit;
+        for (int i = 0; i < pool->members; i++)
+            if (pool->member[i].point.time <= time && pool->member[i].point.peak < peak)
+                peak = pool->member[i].point.peak;
+        limit = peak - 1;
+    }
+}
+
+void engines_in_time(struct pool *pool, double time)
+{
+    chain_in_time(pool, time);
+    search_within(pool, least_live(pool), BEAM_NARROW);
+}
