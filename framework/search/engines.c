@@ -19,6 +19,7 @@ enum {
     LEAST_RESOLUTION = 500,
     NEAR_SHARE = 32,  /* the part of a front below a limit that is solved first */
     FIRST_SHARE = 64, /* and that of least memory */
+    FLOOR_SHARE = 8,  /* a limit that is so near the least of the pool is searched with it */
     STARTS_MAX = 3    /* members that windows improve */
 };
 
@@ -265,14 +266,6 @@ static bool search_within(struct pool *pool, size_t limit, enum beam beam)
     return states_within(pool, limit, time_within(pool, limit), beam);
 }
 
-bool engines_within(struct pool *pool, size_t limit)
-{
-    chain_within(pool, limit);
-    if (search_within(pool, limit, BEAM_WIDE)) return true;
-    windows_within(pool, limit);
-    return false;
-}
-
 bool engines_below(struct pool *pool, size_t limit, double time)
 {
     const int members = pool->members;
@@ -290,6 +283,17 @@ void engines_least(struct pool *pool)
         before = least_live(pool);
         if (before) search_within(pool, before - 1, BEAM_WIDE);
     }
+}
+
+bool engines_within(struct pool *pool, size_t limit)
+{
+    chain_within(pool, limit);
+    if (search_within(pool, limit, BEAM_WIDE)) return true;
+    windows_within(pool, limit);
+    if (limit - limit / FLOOR_SHARE > least_live(pool)) return false;
+    engines_least(pool); /* what those of fewer bytes find may be the fastest here, too */
+    chain_within(pool, limit);
+    return false;
 }
 
 void engines_front(struct pool *pool)

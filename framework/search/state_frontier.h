@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "search/state_search.h"
+#include "search/step_model.h"
 
 enum { WORDS = STATE_NODES_MAX / 64 };
 

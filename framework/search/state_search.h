@@ -10,8 +10,6 @@
 
 #include "search/step_model.h"
 
-enum { STATE_NODES_MAX = 256 }; /* sets of nodes are a few words */
-
 /* A part of the step that is searched while the rest of a sequence stays: events [from, to) of the backbone, all of
  * them backwards. */
 struct state_window {

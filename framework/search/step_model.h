@@ -4,6 +4,8 @@
 
 #include "plan/lower.h"
 
+enum { STATE_NODES_MAX = 256 }; /* nodes of a set in searches over states, which is a few words */
+
 /* An event of the backbone: a node's first forward, its backward, or one half of a split backward. */
 struct step_event {
     int node;
