@@ -11,7 +11,7 @@ static const char *const decays_words[] = {"all", "matrices", NULL};
 #define REAL(name) .key = #name, .type = SETTING_REAL, .offset = offsetof(struct optimizer_settings, name)
 #define LR         REAL(lr), .max = 1e6, .doc = "learning rate"
 #define BETA(name) REAL(name), .max = 0.999999 /* with 1, a moment would stay 0 */
-#define CLIP       REAL(clip), .max = 1e15, .doc = "gradients are made smaller where the norm of all is larger; 0: never"
+#define CLIP       REAL(clip), .max = 1e15, .doc = "gradients are scaled down where the norm of all is larger; 0: never"
 #define DECAYS                                                                                                         \
     .key = "decays", .type = SETTING_CHOICE, .offset = offsetof(struct optimizer_settings, decays),                    \
     .values = decays_words, .doc = "what decays: every parameter, or none of one dimension (biases, gains of norms)"
