@@ -1,10 +1,10 @@
-/* Every schedule that was found for a network, whoever found it, and the answers to questions about them: the fastest
+/* Every schedule that an engine or a policy found for a network, and the answers to questions about them: the fastest
  * that can be placed within some bytes, the one of least memory, the front. A schedule is placed when that is first
  * asked, by the quick placement, and by the search for placements (placement_search.h) where that misses its live peak:
  * so its arena is always the same, whatever is asked.
  *
- * More schedules never make an answer worse. What the engines (engines.h) add depends on what is asked in part, so an
- * answer with more bytes is not slower by construction alone: tests/search/test_pool.c counts. */
+ * More schedules never make an answer worse. But what the engines (engines.h) add depends in part on what is asked:
+ * that an answer with more bytes is no slower is tested (tests/search/test_pool.c), not guaranteed. */
 #pragma once
 
 #include "plan/plan.h"
