@@ -1,5 +1,6 @@
-/* The fastest schedule found that can be placed within a budget, whoever found it: the programme on stages, which is
- * optimal in its class (search/optimum.h), searches beyond it (search/engines.h), and the other policies. */
+/* The fastest schedule that was found and can be placed within a budget. The schedules come from the programme on
+ * stages, which is optimal in its class (search/optimum.h), from searches outside that class (search/engines.h), and
+ * from the other policies. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +14,9 @@ struct optimal_settings {
     struct setting_list without;
 };
 POLICY_SETTINGS_FIT(struct optimal_settings);
+
+/* engine_names, as texts list them. */
+#define ENGINES_TEXT "chain, dtr, drops, states, windows, policies, slices"
 
 /* Searches for schedules of fewer bytes, where the fastest cannot be placed. */
 enum { BELOW_MAX = 8 };
@@ -55,10 +59,7 @@ static enum status read_engines(const struct setting_list *names, bool *without)
         int at = 0;
         while (engine_names[at] && strcmp(engine_names[at], names->texts[i]) != 0) at++;
         if (!engine_names[at])
-            return fail(ST_SPEC,
-                        "policy.without: '%s' is not known; expected some of chain, dtr, drops, states, windows, "
-                        "policies, slices",
-                        names->texts[i]);
+            return fail(ST_SPEC, "policy.without: '%s' is not known; expected some of " ENGINES_TEXT, names->texts[i]);
         without[at] = true;
     }
     return ST_OK;
@@ -101,11 +102,10 @@ static enum status emit(const struct policy_input *input, struct schedule *sched
     return status;
 }
 
-static const struct setting keys[] = {
-    POLICY_SETTING_BUDGET(struct optimal_settings, "least"),
-    {"without", SETTING_TEXTS, offsetof(struct optimal_settings, without), 0, ENGINES, "", NULL,
-     "searches that are left out, to see what each wins: chain, dtr, drops, states, windows, policies, slices"},
-    {.key = NULL}};
+static const struct setting keys[] = {POLICY_SETTING_BUDGET(struct optimal_settings, "least"),
+                                      {"without", SETTING_TEXTS, offsetof(struct optimal_settings, without), 0, ENGINES,
+                                       "", NULL, "searches that are left out, to see what each wins: " ENGINES_TEXT},
+                                      {.key = NULL}};
 
 const struct policy policy_optimal = {
     .name = "optimal",

@@ -17,7 +17,7 @@ enum {
     COMPLETE_WIDTH = 20000,
     FRONT_LIMITS = 16,
     LEAST_RESOLUTION = 500,
-    NEAR_SHARE = 32,  /* the part of a front below a limit that is solved first */
+    NEAR_SHARE = 32,  /* the part of a front below a limit that is solved */
     FIRST_SHARE = 64, /* and that of least memory */
     FLOOR_SHARE = 8,  /* a limit that is so near the least of the pool is searched with it */
     STARTS_MAX = 3    /* members that windows improve */
@@ -75,15 +75,11 @@ static bool add_sequence(struct pool *pool, const struct step_model *model, cons
 
 /* ---- chain ---- */
 
-/* Solves the stretch of the front below a limit, and more of it until that has a point. */
+/* Solves the stretch of the front just below a limit, and its last point before that. */
 static void chain_within(struct pool *pool, size_t limit)
 {
-    struct optimum *o = pool->chain;
-    if (pool->without[ENGINE_CHAIN] || optimum_none_within(o, limit)) return;
-    for (size_t share = NEAR_SHARE; share; share /= 4) {
-        optimum_between(o, share > 1 ? limit - limit / share : 0, limit);
-        if (o->front.count) break;
-    }
+    if (pool->without[ENGINE_CHAIN] || optimum_none_within(pool->chain, limit)) return;
+    optimum_between(pool->chain, limit - limit / NEAR_SHARE, limit);
     pool_add_chain(pool);
 }
 
