@@ -6,8 +6,7 @@ Every model is planned within budgets spread over its range, by flops. For each 
 (behind), and how much slower the plans become without each engine (`policy.without`), and faster, which none may.
 
 The models: those of experiments/models, and four more of the kinds that are planned worst, made here: U-Net++ (Zhou et al., 2018),
-an Inception-like net, an HRNet-like net and an EfficientNet-like net of inverted residuals. And graphs of traced steps where
-REMATCH_DATA has them.
+an Inception-like net, an HRNet-like net and an EfficientNet-like net of inverted residuals.
 
 Exit code 1: a promise is broken.
 """
@@ -89,10 +88,10 @@ def efficientnet():
     return lines, 128
 
 
-def spec(lines, size, file=None):
+def spec(lines, size, file=None, classes=10):
     model = f"file: {file}" if file else "layers:\n" + "\n".join("    " + line.replace("\n", "\n    ") for line in lines) + \
         "\n    - global_avg_pool\n    - linear: {units: classes}"
-    return (f"rematch: 1\nname: engines\nmodel:\n  {model}\ndata: {{name: synthetic, shape: [{size}, {size}, 3], classes: 10}}\n"
+    return (f"rematch: 1\nname: engines\nmodel:\n  {model}\ndata: {{name: synthetic, shape: [{size}, {size}, 3], classes: {classes}}}\n"
             "batch: 8\nsteps: 1\noptimizer: {name: sgd, lr: 0.1}\nbackend: ref\nrelu_save: output\npolicy: store_all\n")
 
 
@@ -107,7 +106,7 @@ def list_models(names):
         name = file.removesuffix(".yaml")
         size = next((size for part, size in SIZES.items() if part in name), 224)
         if "bert" not in name:
-            models[name] = spec((), size, os.path.join(MODELS, file))
+            models[name] = spec((), size, os.path.join(MODELS, file), 2 if "unet" in name else 10)
     return {name: text for name, text in models.items() if not names or name in names}
 
 
