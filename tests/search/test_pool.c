@@ -135,7 +135,9 @@ static void check_searches(const struct network *network, const char *what)
 {
     struct region *region = region_create();
     const struct step_model m = step_model_create(network, &usual.lower, region);
-    const size_t all = plan_by(network, "store_all", "")->live_peak;
+    struct plan *stored = plan_by(network, "store_all", "");
+    const size_t all = stored->live_peak;
+    plan_destroy(stored);
     for (size_t percent = 35; percent <= 95; percent += 15) {
         const size_t limit = all / 100 * percent;
         const struct sequence dropped = drops_search(&m, limit, region);
