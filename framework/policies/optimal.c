@@ -33,8 +33,8 @@ static void note_found(const struct pool *pool, const struct outcome *outcome, s
     *notes = (struct policy_notes){
         .live_peak = member->point.peak, .tries = outcome->selection.tries, .lost = outcome->selection.lost};
     if (member->found_by)
-        snprintf(notes->found, sizeof notes->found, "the schedule of %s, which is better than all of its own class%s",
-                 member->found_by, outcome->proven ? "; proven the fastest of any class" : "");
+        snprintf(notes->found, sizeof notes->found, "the schedule of %s%s", member->found_by,
+                 outcome->proven ? "; proven the fastest of any class" : "");
     else if (outcome->proven)
         snprintf(notes->found, sizeof notes->found, "proven the fastest of any class");
     else if (approximation)
@@ -80,7 +80,7 @@ static enum status emit(const struct policy_input *input, struct schedule *sched
     rivals_with_budget(pool, input);
     if (least) {
         engines_least(pool);
-        limit = pool->members ? pool_arena(pool, pool_least(pool)) : 0;
+        limit = pool_arena(pool, pool_least(pool));
     } else {
         outcome.proven = engines_within(pool, limit) && pool->network == pool->whole;
     }
