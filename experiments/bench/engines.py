@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 
+import measure
 import report
 from report import Table
 
@@ -192,6 +193,7 @@ def main():
     checks, counts = Checks(), Table("model", "nodes", "stages", "budgets", "plans of others", "least, of store_all")
     rows = Table("model", "nodes", "budget", "slowdown", "gap", *(f"without {engine}" for engine in ENGINES))
     most = dict.fromkeys(ENGINES, 0.0)
+    planned_by = {}
     for name, text in list_models(arguments.models).items():
         with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
             file.write(text)
@@ -201,6 +203,7 @@ def main():
             if not stored:
                 print(f"{name}: left out, it cannot be planned so")
                 continue
+            planned_by = planned_by or measure.planner(file.name)
             if arguments.only != "engines":
                 budgets = check_monotone(path, name, least, stored, arguments.budgets, checks)
                 others = check_policies(path, name, least, checks)
@@ -215,7 +218,8 @@ def main():
     for text in checks.broken or ["none"]:
         broken.row(text)
     head = "# What `optimal` promises, and what its engines win\n\nWritten by `make bench-engines` (experiments/bench/engines.py).\n"
-    report.write(arguments.out, [("Promises", broken), ("Models", counts), ("Engines", wins), ("Budgets", rows)], head)
+    report.write(arguments.out, [("Promises", broken), ("Models", counts), ("Engines", wins), ("Budgets", rows),
+                                   ("Provenance", report.provenance(planned_by))], head)
     return 1 if checks.broken else 0
 
 
