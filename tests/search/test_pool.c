@@ -114,6 +114,36 @@ static void check_engines(const struct network *network, const char *what)
 
 Test(pool, fewer_engines_are_never_faster, .timeout = 600) { check_all(14, 22, 7, check_engines); }
 
+/* Nearly every schedule can be placed in its live peak. So the arena of every second one is written down as a byte
+ * more, as where no placement is found, before the pool asks for it. */
+static void check_misplaced(const struct network *network, const char *what)
+{
+    struct pool *pool = rivals_front(network, &usual);
+    const struct member *const *origin;
+    const struct front front = pool_front(pool, pool->region, &origin);
+    for (int i = front.count - 1; i >= 0; i -= 2) {
+        struct member *member = &pool->member[origin[i] - pool->member];
+        member->quick = member->arena = member->point.peak + 1;
+    }
+    for (int i = front.count - 1; i >= 0; i--) {
+        const size_t limit = front.point[i].peak;
+        const bool missed = (front.count - 1 - i) % 2 == 0;
+        const struct selection selection = pool_select(pool, limit);
+        const struct member *member = selection.member;
+        cr_expect(selection.fastest->point.time == front.point[i].time, "%s, point %d", what, i);
+        cr_expect(!member || pool_arena(pool, member) <= limit, "%s, point %d", what, i);
+        cr_expect(missed ? member != origin[i] && selection.missed <= limit : member && !(selection.lost > 0),
+                  "%s, point %d", what, i);
+        cr_expect(!missed || !member || selection.tries > 1, "%s, point %d", what, i);
+    }
+    const struct member *least = pool_least(pool);
+    for (int i = 0; i < front.count; i++)
+        cr_expect(pool_arena(pool, least) <= pool_arena(pool, origin[i]), "%s, point %d", what, i);
+    pool_destroy(pool);
+}
+
+Test(pool, what_cannot_be_placed_is_not_taken, .timeout = 300) { check_all(14, 12, 9, check_misplaced); }
+
 /* A search's sequence keeps its limit, takes the time that lowering says, and is no slower than where it began. */
 static void check_sequence(const struct step_model *m, const struct sequence *sequence, size_t limit, double most,
                            const char *what)
