@@ -65,8 +65,8 @@ static bool list_operands(struct windows *w, int from, int to)
     return fits;
 }
 
-/* What the window recomputes now and what its events read come first; then, from the window's nodes down, what is
- * needed after it; then inputs of those, so that they can be recomputed in turn. */
+/* What the window recomputes now and what its events read come first; then their inputs, so that they can be recomputed
+ * in turn; then, from the window's nodes down, what is needed after it. */
 static bool list_nodes(struct windows *w, int from, int to)
 {
     const struct step_model *m = w->model;
