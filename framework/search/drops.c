@@ -109,18 +109,21 @@ static const char *kind_of(const struct drops *s, int node, int *length)
 /* Numbers the kinds; without a number: those after the first few dozen. */
 static void list_kinds(struct drops *s)
 {
-    const char *name[KINDS_LISTED];
-    int length[KINDS_LISTED];
+    struct {
+        const char *name;
+        int length;
+    } kind[KINDS_LISTED];
+    int kinds = 0;
     for (int n = 0; n < s->model->nodes; n++) {
-        int k = 0, own;
-        const char *text = kind_of(s, n, &own);
-        while (k < s->kinds && (length[k] != own || strncmp(name[k], text, (size_t)own) != 0)) k++;
+        int k = 0, length;
+        const char *name = kind_of(s, n, &length);
+        while (k < kinds && (kind[k].length != length || strncmp(kind[k].name, name, (size_t)length) != 0)) k++;
         s->kind[n] = k < KINDS_LISTED ? k : -1;
-        if (k < s->kinds || k == KINDS_LISTED) continue;
-        name[k] = text;
-        length[k] = own;
-        s->kinds++;
+        if (k < kinds || k == KINDS_LISTED) continue;
+        kind[kinds].name = name;
+        kind[kinds++].length = length;
     }
+    s->kinds = kinds;
 }
 
 /* Evaluates the set of all nodes of the kinds, and keeps it among the starts where it is one of the best. */

@@ -1,5 +1,6 @@
 #include "search/state_search.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -312,6 +313,7 @@ static void prepare(struct search *s)
 static struct sequence trace_back(const struct search *s, const struct state *first, struct region *region)
 {
     struct sequence sequence = {0, NULL};
+    assert(s->trace); /* of the state after the last event */
     for (int at = first->origin; at > 0; at = s->trace[at].origin) sequence.length++;
     sequence.length++;
     NEW(region, sequence.item, 2 * (size_t)sequence.length);
