@@ -26,6 +26,7 @@ test           pkg-config:criterion                     libcriterion-dev
 test           command:ps                               procps
 test           command:zstd                             zstd
 test           command:h5dump                           hdf5-tools
+test           command:/usr/bin/python3                 python3
 test-optional  command:cbc                              coinor-cbc
 test-optional  file:/usr/share/libonnx-testdata/data    libonnx-testdata
 test-optional  command:gnuplot                          gnuplot-nox
