@@ -141,8 +141,8 @@ bool network_read_by_another(const struct network *network, int node)
 {
     const struct graph *graph = network->graph;
     for (int i = node + 1; i < graph->nodes; i++)
-        for (int k = 0; k < inputs_read(network_reads(network, i), graph->node[i].layer->inputs); k++)
-            if (graph->node[i].inputs[k] == graph->node[node].output) return true;
+        for (struct reading r = reading_of(network, i, network_reads(network, i)); reading_next(&r);)
+            if (r.node == node && !r.saved) return true;
     return false;
 }
 
@@ -264,6 +264,7 @@ bool network_fused(const struct network *network)
 unsigned network_parts(const struct network *network, int node)
 {
     const struct graph *graph = network->graph;
+    if (network->traced) return network->binding[node].traced ? PART_PARAMS | PART_INPUT : 0;
     const struct node *n = &graph->node[node];
     unsigned parts = n->parameters ? PART_PARAMS : 0;
     for (int k = 0; k < n->layer->inputs; k++)
@@ -275,6 +276,50 @@ unsigned network_parts(const struct network *network, int node)
 unsigned network_reads(const struct network *network, int node)
 {
     return footprint_reads(network->binding[node].footprint.reads, network_parts(network, node));
+}
+
+bool network_has_forward(const struct network *network, int node) { return !network->binding[node].no_forward; }
+
+struct reading reading_of(const struct network *network, int node, unsigned reads)
+{
+    return (struct reading){.network = network, .of = node, .reads = reads};
+}
+
+static bool next_traced(struct reading *r)
+{
+    const struct traced_backward *b = r->network->binding[r->of].traced;
+    while (b && r->reads && r->next < b->reads) {
+        const struct traced_read *o = &b->read[r->next++];
+        if (o->what == HELD_ONCE) continue; /* it stays, whatever reads it */
+        r->node = o->node;
+        r->saved = o->what == HELD_SAVED;
+        return true;
+    }
+    return false;
+}
+
+enum { OWN_VALUE, OWN_SAVED, INPUTS }; /* places of what a layer's backward reads */
+
+bool reading_next(struct reading *r)
+{
+    const struct node *node = &r->network->graph->node[r->of];
+    if (r->network->traced) return next_traced(r);
+    while (r->next < INPUTS + inputs_read(r->reads, node->layer->inputs)) {
+        const int at = r->next++;
+        r->node = at < INPUTS ? r->of : node->inputs[at - INPUTS] - 1;
+        r->saved = at == OWN_SAVED;
+        if (at == OWN_VALUE && !(r->reads & READS_Y)) continue;
+        if (at == OWN_SAVED && !(r->reads & READS_SAVED && r->network->binding[r->of].footprint.saved)) continue;
+        if (r->node >= 0) return true;
+    }
+    return false;
+}
+
+bool reading_again(const struct reading *r, unsigned later)
+{
+    const int at = r->next - 1;
+    if (at < INPUTS) return later & (at == OWN_VALUE ? READS_Y : READS_SAVED);
+    return at - INPUTS < inputs_read(later, r->network->graph->node[r->of].layer->inputs);
 }
 
 double network_backward_time(const struct network *network, int node)

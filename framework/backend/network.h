@@ -3,11 +3,15 @@
 #pragma once
 
 #include "backend/backend.h"
+#include "backend/traced.h"
 
 struct binding {
     const struct kernel *kernel;
     void *state;
     struct footprint footprint;
+    const struct traced_backward *traced; /* of a traced step: the operator that is its backward; NULL: none */
+    bool runs_once;                       /* a recomputation is left out, and what the forward wrote is kept */
+    bool no_forward;                      /* the node has a backward alone */
 };
 
 /* The time of a node's passes, in a unit that all nodes of a network share: flops, or measured time. An unsplit
@@ -25,8 +29,9 @@ struct network {
     struct binding *binding; /* one a node; of a sliced node, the kernel computes a slice, and the footprint has the
                                 saved tensors of all slices and the scratch of one call */
     struct cost *cost;       /* one a node; network_prepare() sets flops */
-    size_t granularity;      /* bytes of a node's values and saved tensors count as a multiple of it: ALIGNMENT for each
-                                slice, which may have a buffer of its own; 1 in an abstract graph */
+    const struct traced_step *traced; /* what was traced elsewhere; NULL: backwards are those of layers */
+    size_t granularity; /* bytes of a node's values and saved tensors count as a multiple of it: ALIGNMENT for each
+                           slice, which may have a buffer of its own; 1 in an abstract graph */
 };
 
 /* bytes as a buffer of this network occupies them. */
@@ -89,6 +94,25 @@ bool network_fused(const struct network *network);
 /* What node's backward reads (enum reads), over the parts that run; and those parts (enum part, 0: no backward). */
 unsigned network_reads(const struct network *network, int node);
 unsigned network_parts(const struct network *network, int node);
+
+/* What a backward reads of the forward, in turn: `for (r = reading_of(...); reading_next(&r);)` sets r.node and r.saved
+ * to a node whose value, or whose saved tensors, it reads. reads: enum reads, of its parts that are asked about. A
+ * value may come twice, the batch does not come. */
+struct reading {
+    const struct network *network;
+    int of, next;
+    unsigned reads;
+    int node;
+    bool saved;
+};
+struct reading reading_of(const struct network *network, int node, unsigned reads);
+bool reading_next(struct reading *reading);
+
+/* Whether parts that read `later` (enum reads) read it, too. */
+bool reading_again(const struct reading *reading, unsigned later);
+
+/* Whether the node has a forward: in a traced step, some have a backward alone. */
+bool network_has_forward(const struct network *network, int node);
 
 /* Time of node's backward, over the parts that run. */
 double network_backward_time(const struct network *network, int node);

@@ -4,91 +4,13 @@
 
 #include <string.h>
 
-#include "check/symbolic_memory.h"
+#include "check/operands.h"
+#include "check/traced_ops.h"
 
-enum symbol { VALUE = 1, SAVED, ONCE, INPUT_GRADIENT, SUM, DERIVED, PARAMETER_GRADIENT };
-
-/* A hash of (symbol, a, b), different for different arguments except by chance. */
-static uint64_t name(enum symbol symbol, uint64_t a, uint64_t b)
+static uint64_t sum(uint64_t a, uint64_t b)
 {
-    uint64_t h = 0;
-    const uint64_t part[] = {(uint64_t)symbol, a, b};
-    for (int i = 0; i < 3; i++) {
-        h = (h ^ part[i]) * UINT64_C(0x9E3779B97F4A7C15) + 0x7F4A7C15;
-        h ^= h >> 29;
-    }
-    return h ? h : 1;
-}
-
-static uint64_t sum(uint64_t a, uint64_t b) { return a < b ? name(SUM, a, b) : name(SUM, b, a); } /* a + b = b + a */
-
-/* The place of a node and slice in arrays by both. */
-static int slot(const struct machine *m, int node, int slice) { return node * m->slices + slice; }
-
-static enum status reads_value(struct machine *m, int id, int value, const char *what)
-{
-    if (value == 0) {
-        MUST(id == BUFFER_BATCH, "%s is buffer %d; expected the batch", what, id);
-        return ST_OK;
-    }
-    size_t bytes = m->data->node[value - 1].output_bytes;
-    TRY(machine_reads(m, id, machine_part(m, bytes), name(VALUE, (uint64_t)value, 0), what));
-    for (int k = machine_first(m); k <= machine_last(m); k++) {
-        const int newest = m->value_at[slot(m, value - 1, k)];
-        MUST(!bytes || machine_cell(m, id, k)->writer == newest,
-             "%s: buffer %d (%s) was written by op %d; expected the newest, by op %d", what, id, machine_buffer(m, id),
-             machine_cell(m, id, k)->writer, newest);
-        m->value_read[newest] = true;
-    }
-    return ST_OK;
-}
-
-static enum status reads_saved(struct machine *m, int node, size_t bytes)
-{
-    int id = m->op->saved;
-    TRY(machine_reads(m, id, machine_share(m, bytes), name(SAVED, (uint64_t)node, 0), "the saved tensors"));
-    const int writer = machine_cell(m, id, machine_first(m))->writer;
-    const int newest = m->saved_at[slot(m, node, machine_first(m))];
-    MUST(writer == newest, "the saved tensors in buffer %d (%s) were written by op %d; expected the newest, by op %d",
-         id, machine_buffer(m, id), writer, newest);
-    m->saved_read[writer] = true;
-    return ST_OK;
-}
-
-/* The buffer of a tensor about to be written has its category and node, if it is the first one there. */
-static enum status called(const struct machine *m, int id, enum category category, int node)
-{
-    const struct buffer expected = {
-        .category = category, .node = node, .slice = id < 0 ? 0 : m->data->buffer[id].slice};
-    char text[128];
-    MUST(machine_called(m, id, category, node), "buffer %d is described as %s; expected %s", id, machine_buffer(m, id),
-         buffer_text(&expected, m->data->node[node].name, text));
-    return ST_OK;
-}
-
-static enum status scratch(struct machine *m, size_t bytes)
-{
-    TRY(called(m, m->op->scratch, CATEGORY_SCRATCH, m->op->node));
-    TRY(machine_writes(m, m->op->scratch, machine_call(bytes), 0, "scratch"));
-    return machine_apart(m, m->op->scratch, BUFFER_NONE, 0, "scratch");
-}
-
-/* What a node writes once, at its first forward: a random one its stash or mask, another its statistics. */
-static enum status once(struct machine *m, const struct plan_data_node *node, bool wanted)
-{
-    const struct plan_data *a = m->data;
-    struct operand bytes = a->rng == RNG_MASK ? machine_share(m, (node->draws + 7) / 8 * a->batch)
-                                              : machine_call(sizeof(uint64_t)); /* a place in the stream */
-    if (a->rng == RNG_COUNTER) bytes = machine_call(0);
-    if (!node->draws) bytes = machine_share(m, node->footprint.once);
-    if (!wanted || a->evaluate) bytes = machine_call(0);
-    TRY(machine_apart(m, m->op->once, BUFFER_NONE, 0, "what is written once"));
-    TRY(called(m, m->op->once, CATEGORY_SAVED, m->op->node));
-    uint64_t content = name(ONCE, (uint64_t)m->op->node, 0);
-    if (m->op->kind == OP_FORWARD && !m->op->recompute)
-        return machine_writes(m, m->op->once, bytes, content, "what is written once");
-    return machine_reads(m, m->op->once, bytes, content, "what is written once");
-}
+    return a < b ? symbol_name(SUM, a, b) : symbol_name(SUM, b, a);
+} /* a + b = b + a */
 
 /* ---- the fused update ---- */
 
@@ -117,7 +39,7 @@ static int part_after(const struct machine *m, int count)
 
 static uint64_t gradients_of(const struct op *op)
 {
-    return name(PARAMETER_GRADIENT, (uint64_t)op->node, (uint64_t)op->part);
+    return symbol_name(PARAMETER_GRADIENT, (uint64_t)op->node, (uint64_t)op->part);
 }
 
 static enum status writes_gradients(struct machine *m)
@@ -125,7 +47,7 @@ static enum status writes_gradients(struct machine *m)
     const struct op *op = m->op;
     size_t bytes;
     if (!(op->parts & PART_PARAMS) || !updates_of(m->data, op->node, &bytes)) bytes = 0;
-    TRY(called(m, op->gradients, CATEGORY_PARAMETER_GRADIENT, op->node));
+    TRY(operand_called(m, op->gradients, CATEGORY_PARAMETER_GRADIENT, op->node));
     TRY(machine_apart(m, op->gradients, BUFFER_NONE, 0, "the parameters' gradient"));
     return machine_writes(m, op->gradients, (struct operand){bytes, bytes}, gradients_of(op),
                           "the parameters' gradient"); /* of slices: it has that of this slice, too */
@@ -158,7 +80,8 @@ static enum status forward(struct machine *m, const struct plan_data_node *node)
     const struct op *op = m->op;
     int n = op->node;
     for (int k = machine_first(m); k <= machine_last(m); k++) {
-        int *forwards = &m->forwards[slot(m, n, k)], *due = &m->first_forwards[k];
+        int *forwards = &m->forwards[machine_slot(m, n, k)], *due = &m->first_forwards[k];
+        *due = traced_next(m->data, *due);
         MUST(op->recompute == (*forwards > 0), "recompute is %d; expected %d, after %d forwards of the node",
              op->recompute, *forwards > 0, *forwards);
         MUST(op->recompute || *due == n, "is a first forward; expected that of node %d", *due);
@@ -168,40 +91,41 @@ static enum status forward(struct machine *m, const struct plan_data_node *node)
         ++*forwards;
     }
     TRY(reads_parameters(m));
+    if (m->data->operators) TRY(traced_forward_reads(m));
     for (int k = 0; k < NODE_INPUTS_MAX; k++) {
-        if (node->inputs[k] >= 0) TRY(reads_value(m, op->x[k], node->inputs[k], "x"));
+        if (node->inputs[k] >= 0) TRY(operand_value(m, op->x[k], node->inputs[k], "x"));
         MUST(node->inputs[k] >= 0 || op->x[k] == BUFFER_NONE, "x %d is buffer %d; expected none", k, op->x[k]);
     }
-    TRY(once(m, node, true));
-    TRY(scratch(m, node->footprint.forward_scratch));
-    TRY(machine_apart(m, op->y, node->footprint.y_over_x ? op->x[0] : BUFFER_NONE,
-                      (op->x[0] == op->y) + (op->x[1] == op->y), "y"));
-    TRY(called(m, op->y, CATEGORY_ACTIVATION, n));
-    TRY(machine_writes(m, op->y, machine_part(m, node->output_bytes), name(VALUE, (uint64_t)n + 1, 0), "y"));
-    for (int k = machine_first(m); k <= machine_last(m); k++) m->value_at[slot(m, n, k)] = m->at;
+    TRY(operand_once(m, node, !m->data->operators || !op->recompute));
+    TRY(operand_scratch(m, node->footprint.forward_scratch));
+    const int over = m->data->operators ? traced_over(m) : node->footprint.y_over_x ? op->x[0] : BUFFER_NONE;
+    TRY(machine_apart(m, op->y, over, m->data->operators ? 1 : (op->x[0] == op->y) + (op->x[1] == op->y), "y"));
+    TRY(operand_called(m, op->y, CATEGORY_ACTIVATION, n));
+    TRY(machine_writes(m, op->y, machine_part(m, node->output_bytes), symbol_name(VALUE, (uint64_t)n + 1, 0), "y"));
+    for (int k = machine_first(m); k <= machine_last(m); k++) m->value_at[machine_slot(m, n, k)] = m->at;
     if (!op->save) {
         MUST(op->saved == BUFFER_NONE, "the saved tensors are in buffer %d; expected none, the op saves nothing",
              op->saved);
         return ST_OK;
     }
-    m->saved_at[slot(m, n, machine_first(m))] = m->at;
+    m->saved_at[machine_slot(m, n, machine_first(m))] = m->at;
     TRY(machine_apart(m, op->saved, BUFFER_NONE, 0, "the saved tensors"));
-    TRY(called(m, op->saved, CATEGORY_SAVED, n));
-    return machine_writes(m, op->saved, machine_share(m, node->footprint.saved), name(SAVED, (uint64_t)n, 0),
+    TRY(operand_called(m, op->saved, CATEGORY_SAVED, n));
+    return machine_writes(m, op->saved, machine_share(m, node->footprint.saved), symbol_name(SAVED, (uint64_t)n, 0),
                           "the saved tensors");
 }
 
 static enum status backward_order(struct machine *m, const struct plan_data_node *node)
 {
     const int n = m->op->node, first = machine_first(m);
-    unsigned parts = m->op->parts, wanted = m->parts[n], done = m->done[slot(m, n, first)];
+    unsigned parts = m->op->parts, wanted = m->parts[n], done = m->done[machine_slot(m, n, first)];
     bool split = node->footprint.split && wanted == (PART_PARAMS | PART_INPUT);
     for (int k = first; k <= machine_last(m); k++) {
         int *due = &m->due[k];
-        while (*due > n && m->done[slot(m, *due, k)] == m->parts[*due]) --*due;
+        while (*due > n && m->done[machine_slot(m, *due, k)] == m->parts[*due]) --*due;
         MUST(*due == n, "out of order; expected the backward of node %d (%s)", *due, m->data->node[*due].name);
     }
-    MUST(first == 0 || m->op->slice == WHOLE_BATCH || !(parts & ~m->done[slot(m, n, first - 1)]),
+    MUST(first == 0 || m->op->slice == WHOLE_BATCH || !(parts & ~m->done[machine_slot(m, n, first - 1)]),
          "out of order; expected the backward of slice %d before it", first - 1);
     MUST(!(done & parts), "runs a second time; expected once");
     if (node->footprint.part_elements) {
@@ -222,11 +146,11 @@ static enum status backward_order(struct machine *m, const struct plan_data_node
 static enum status backward_gradients(struct machine *m, const struct plan_data_node *node)
 {
     const struct op *op = m->op;
-    bool again = m->done[slot(m, op->node, machine_first(m))] || op->part > 1;
+    bool again = m->done[machine_slot(m, op->node, machine_first(m))] || op->part > 1;
     const struct operand whole = machine_part(m, node->gradient_bytes);
-    uint64_t dy = m->gradient[op->node + 1], derived = name(DERIVED, (uint64_t)op->node, dy);
+    uint64_t dy = m->gradient[op->node + 1], derived = symbol_name(DERIVED, (uint64_t)op->node, dy);
     if (op->node + 1 == m->data->nodes && !again) { /* no op writes it: it is born here, if it has bytes */
-        TRY(called(m, op->dy, CATEGORY_GRADIENT, op->node));
+        TRY(operand_called(m, op->dy, CATEGORY_GRADIENT, op->node));
         TRY(machine_writes(m, op->dy, whole, dy, "dy"));
     }
     TRY(machine_reads(m, op->dy, whole, node->footprint.writes_dy && again ? derived : dy, "dy"));
@@ -236,9 +160,9 @@ static enum status backward_gradients(struct machine *m, const struct plan_data_
         bool wanted = x > 0 && op->parts & PART_INPUT && m->data->node[x - 1].wants_gradient;
         size_t bytes = wanted ? m->data->node[x - 1].gradient_bytes : 0;
         TRY(machine_apart(m, op->dx[k], k == 0 && node->footprint.dx_over_dy ? op->dy : BUFFER_NONE, 1, "dx"));
-        if (wanted) TRY(called(m, op->dx[k], CATEGORY_GRADIENT, x - 1));
-        TRY(machine_writes(m, op->dx[k], machine_part(m, bytes), name(INPUT_GRADIENT, (uint64_t)op->node, (uint64_t)k),
-                           "dx"));
+        if (wanted) TRY(operand_called(m, op->dx[k], CATEGORY_GRADIENT, x - 1));
+        TRY(machine_writes(m, op->dx[k], machine_part(m, bytes),
+                           symbol_name(INPUT_GRADIENT, (uint64_t)op->node, (uint64_t)k), "dx"));
     }
     return ST_OK;
 }
@@ -247,27 +171,32 @@ static enum status backward(struct machine *m, const struct plan_data_node *node
 {
     const struct op *op = m->op;
     TRY(backward_order(m, node));
+    if (m->data->operators) {
+        TRY(operand_scratch(m, node->footprint.backward_scratch[PART_INDEX_INPUT]));
+        m->done[op->node] |= op->parts;
+        return traced_backward(m);
+    }
     if (op->parts & PART_INPUT) TRY(reads_parameters(m));
     const bool parted = node->footprint.part_elements; /* each op keeps all that the backward reads */
     const unsigned read = footprint_reads(node->footprint.reads, parted ? m->parts[op->node] : op->parts);
     for (int k = 0; k < NODE_INPUTS_MAX; k++) {
         bool wanted = (k == 0 ? read & (READS_X | READS_X0) : read & READS_X) && node->inputs[k] >= 0;
         MUST(wanted || op->x[k] == BUFFER_NONE, "x is buffer %d; expected none, it is not read", op->x[k]);
-        if (wanted) TRY(reads_value(m, op->x[k], node->inputs[k], "x"));
+        if (wanted) TRY(operand_value(m, op->x[k], node->inputs[k], "x"));
     }
     MUST(read & READS_Y || op->y == BUFFER_NONE, "y is buffer %d; expected none, it is not read", op->y);
-    if (read & READS_Y) TRY(reads_value(m, op->y, op->node + 1, "y"));
+    if (read & READS_Y) TRY(operand_value(m, op->y, op->node + 1, "y"));
     bool saved = read & READS_SAVED && node->footprint.saved;
     MUST(saved || op->saved == BUFFER_NONE,
          "the saved tensors are in buffer %d; expected none, the op does not read them", op->saved);
-    if (saved) TRY(reads_saved(m, op->node, node->footprint.saved));
-    TRY(once(m, node, op->parts & PART_INPUT || node->footprint.once));
-    TRY(scratch(m, footprint_scratch(node->footprint.backward_scratch, op->parts)));
+    if (saved) TRY(operand_saved(m, op->saved, op->node, node->footprint.saved));
+    TRY(operand_once(m, node, op->parts & PART_INPUT || node->footprint.once));
+    TRY(operand_scratch(m, footprint_scratch(node->footprint.backward_scratch, op->parts)));
     TRY(writes_gradients(m));
     TRY(backward_gradients(m, node));
     size_t bytes;
     if (!parted || op->parts == PART_INPUT || ++m->parted[op->node] == updates_of(m->data, op->node, &bytes))
-        for (int k = machine_first(m); k <= machine_last(m); k++) m->done[slot(m, op->node, k)] |= op->parts;
+        for (int k = machine_first(m); k <= machine_last(m); k++) m->done[machine_slot(m, op->node, k)] |= op->parts;
     return ST_OK;
 }
 
@@ -276,7 +205,8 @@ static uint64_t contribution(const struct machine *m, int node, int k)
 {
     const struct plan_data_node *n = &m->data->node[node];
     if (n->inputs[k] <= 0 || !m->data->node[n->inputs[k] - 1].wants_gradient) return 0;
-    return n->footprint.passes_gradient ? m->gradient[node + 1] : name(INPUT_GRADIENT, (uint64_t)node, (uint64_t)k);
+    return n->footprint.passes_gradient ? m->gradient[node + 1]
+                                        : symbol_name(INPUT_GRADIENT, (uint64_t)node, (uint64_t)k);
 }
 
 /* COPY copies its node's dy, ACCUMULATE adds its node's contribution to a sum. The sum is not checked here: a wrong one
@@ -302,11 +232,11 @@ static enum status combine(struct machine *m)
     MUST(of >= 0, "expected %s of node %d in buffer %d (%s)", two ? "a contribution" : "dy", op->node, op->x[two],
          machine_buffer(m, op->x[two]));
     MUST(two || (m->data->node[op->node].footprint.writes_dy && m->parts[op->node] &&
-                 !m->done[slot(m, op->node, slice)] && m->data->buffer[op->x[0]].death > m->at),
+                 !m->done[machine_slot(m, op->node, slice)] && m->data->buffer[op->x[0]].death > m->at),
          "is a copy; expected one only before a backward that overwrites a gradient with later readers");
     int shared = (op->x[0] == op->y) + (op->x[1] == op->y);
     TRY(machine_apart(m, op->y, two && shared ? op->y : BUFFER_NONE, shared, "the sum"));
-    TRY(called(m, op->y, CATEGORY_GRADIENT, of));
+    TRY(operand_called(m, op->y, CATEGORY_GRADIENT, of));
     MUST(op->bytes == m->data->node[of].gradient_bytes / calls, "%zu bytes; expected those of a gradient, %zu",
          op->bytes, m->data->node[of].gradient_bytes / calls);
     TRY(machine_reads(m, op->x[0], bytes, a, "a gradient"));
@@ -340,9 +270,10 @@ static enum status spare(const struct machine *m)
     const struct op *op = m->op;
     const bool passes = op->kind == OP_FORWARD || op->kind == OP_BACKWARD, back = op->kind == OP_BACKWARD,
                update = op->kind == OP_UPDATE;
-    const int none[] = {back ? -1 : op->dx[0],
-                        back ? -1 : op->dx[1],
-                        back ? -1 : op->dy,
+    const bool gradients = back && !m->data->operators;
+    const int none[] = {gradients ? -1 : op->dx[0],
+                        gradients ? -1 : op->dx[1],
+                        gradients ? -1 : op->dy,
                         passes ? -1 : op->saved,
                         passes ? -1 : op->scratch,
                         passes ? -1 : op->once,
@@ -394,7 +325,7 @@ static enum status finish(struct machine *m)
 {
     const struct plan_data *a = m->data;
     for (int k = 0; k < m->slices; k++)
-        MUST(m->first_forwards[k] == a->nodes, "node %d (%s) has not run forward", m->first_forwards[k],
+        MUST(traced_next(a, m->first_forwards[k]) == a->nodes, "node %d (%s) has not run forward", m->first_forwards[k],
              a->node[m->first_forwards[k]].name);
     for (int i = a->nodes * m->slices - 1; i >= 0; i--)
         MUST(m->done[i] == m->parts[i / m->slices], "node %d (%s) has not run backward", i / m->slices,
@@ -422,7 +353,7 @@ static enum status finish(struct machine *m)
 static void differentiate(struct machine *m)
 {
     const struct plan_data *a = m->data;
-    m->gradient[a->nodes] = name(INPUT_GRADIENT, (uint64_t)a->nodes, 0);
+    m->gradient[a->nodes] = symbol_name(INPUT_GRADIENT, (uint64_t)a->nodes, 0);
     for (int n = a->nodes - 1; n >= 0; n--) {
         for (int k = 0; k < NODE_INPUTS_MAX; k++) {
             uint64_t from = contribution(m, n, k);
@@ -438,6 +369,7 @@ static void find_parts(struct machine *m)
 {
     const struct plan_data *a = m->data;
     if (a->evaluate) return;
+    for (int n = 0; n < a->operators; n++) m->parts[n] = a->traced[n].has_backward ? PART_PARAMS | PART_INPUT : 0;
     for (int p = 0; p < a->parameters; p++) m->parts[a->parameter[p].node] |= PART_PARAMS;
     for (int n = 0; n < a->nodes; n++)
         for (int k = 0; k < NODE_INPUTS_MAX; k++) {

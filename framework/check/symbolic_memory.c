@@ -104,6 +104,7 @@ static int uses(const struct op *op, int id)
                            op->dy,   op->saved, op->scratch, op->once,  op->gradients};
     int count = 0;
     for (size_t i = 0; i < sizeof operand / sizeof *operand; i++) count += operand[i] == id;
+    for (int k = 0; k < op->reads + op->writes; k++) count += op->operand[k] == id;
     return count;
 }
 
@@ -158,7 +159,9 @@ enum status machine_bear(struct machine *m, int id)
 enum status machine_bury(struct machine *m, int id)
 {
     const struct buffer *b = &m->data->buffer[id];
-    MUST(uses(m->op, id), "buffer %d (%s) dies here; expected it to be used to the last", id, machine_buffer(m, id));
+    const bool stays = b->category == CATEGORY_PARAMETER_GRADIENT && m->data->operators && m->at + 1 == m->data->ops;
+    MUST(stays || uses(m->op, id), "buffer %d (%s) dies here; expected it to be used to the last", id,
+         machine_buffer(m, id));
     for (int i = 0; i < m->alives; i++)
         if (m->alive[i] == id) m->alive[i--] = m->alive[--m->alives];
     m->living[id] = false;

@@ -101,9 +101,10 @@ enum status graph_add(struct graph *graph, const struct layer *layer, const void
 
     struct shape shapes[NODE_INPUTS_MAX], result = {0};
     char text[96];
+    NEW(graph->region, node->inputs, (size_t)layer->inputs + 1);
     for (int i = 0; i < layer->inputs; i++) {
         node->inputs[i] = inputs[i];
-        shapes[i] = graph->value[inputs[i]].shape;
+        if (i < NODE_INPUTS_MAX) shapes[i] = graph->value[inputs[i]].shape;
     }
     if (layer->infer(node->settings, shapes, &result) != ST_OK)
         return fail(ST_SPEC, "layer '%s': %s", node->name, status_message());

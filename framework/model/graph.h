@@ -30,13 +30,13 @@ struct node {
     const struct layer *layer;
     const void *settings; /* the layer's own struct */
     int index;
-    int inputs[NODE_INPUTS_MAX]; /* values */
-    int output;                  /* value: index + 1 */
-    int group;                   /* innermost group it is in, -1: none */
-    enum activation activation;  /* fused: of the setting of that name, moved by graph_select_first() */
-    enum relu_save relu_save;    /* of a fused relu, or a relu layer */
-    bool keep_whole;             /* the model file has it compute the whole batch at once, see model/slicing.h */
-    bool relu_of_input;          /* graph_select_first() moved its relu here from the node that it reads */
+    int *inputs;                /* values, layer->inputs of them */
+    int output;                 /* value: index + 1 */
+    int group;                  /* innermost group it is in, -1: none */
+    enum activation activation; /* fused: of the setting of that name, moved by graph_select_first() */
+    enum relu_save relu_save;   /* of a fused relu, or a relu layer */
+    bool keep_whole;            /* the model file has it compute the whole batch at once, see model/slicing.h */
+    bool relu_of_input;         /* graph_select_first() moved its relu here from the node that it reads */
     int first_parameter, parameters;
     int first_state, states;
     struct flops flops; /* of the whole batch */
@@ -75,7 +75,8 @@ struct graph {
     struct parameter *state; /* running state: tensors without gradients */
     struct group *group;
     struct names *node_names, *group_names; /* numbers of nodes and groups by their names */
-    int open_group;                         /* the innermost one that has not ended; -1: none */
+    int *together;        /* node -> the last one that must be in its stage; NULL: its readers say it */
+    int open_group;       /* the innermost one that has not ended; -1: none */
     bool fused_update;    /* gradients of parameters live in the arena until their update; set by the caller */
     uint64_t update_part; /* bytes: larger gradients that can be computed by rows are, in parts; 0: none is */
 };

@@ -74,6 +74,7 @@ static void expand_step(struct listing *b, const struct step *s, int node, int *
         if (node != halved[slice] && expand_half(b, node, slice)) halved[slice] = node;
     for (int slice = range.from; slice < range.to; slice++) {
         const int k = slice_place(b->slices, 0, slice);
+        if (s->kind == STEP_FORWARD && !network_has_forward(b->network, node)) continue;
         if (s->kind == STEP_FORWARD) {
             b->event[b->events++] =
                 (struct event){.kind = STEP_FORWARD, .node = node, .slice = slice, .first = node >= forward[k]};
@@ -133,12 +134,21 @@ static void mark_forward(struct listing *b, struct reads_ahead *ahead, struct ev
         read |= ahead->value[value + k] || ahead->saved[node + k];
         e->save |= ahead->saved[node + k];
     }
-    e->dropped = !e->first && !read && b->drop_dead;
+    e->dropped = !e->first && ((!read && b->drop_dead) || b->network->binding[e->node].runs_once);
     if (e->dropped) return;
     e->joint = e->slice != WHOLE_BATCH && ahead->joint[value];
     e->opens = e->joint && ++ahead->written[e->node + 1] == b->slices;
     for (int k = 0; k < slice_places(b->slices, e->slice); k++)
         ahead->value[value + k] = ahead->saved[node + k] = ahead->joint[value + k] = false;
+}
+
+static void mark_backward(const struct listing *b, struct reads_ahead *ahead, const struct event *e)
+{
+    for (struct reading r = reading_of(b->network, e->node, event_reads(b->network, e)); reading_next(&r);) {
+        if (!r.saved) read_ahead(b, ahead, r.node + 1, e->slice);
+        for (int k = 0; r.saved && k < slice_places(b->slices, e->slice); k++)
+            ahead->saved[slice_place(b->slices, r.node, e->slice) + k] = true;
+    }
 }
 
 /* Sweeps the events from the last to the first and marks dead recomputations and forwards that save. */
@@ -154,20 +164,14 @@ static void mark(struct listing *b)
     for (size_t i = b->events; i-- > 0;) {
         struct event *e = &b->event[i];
         const struct node *node = &b->graph->node[e->node];
-        int inputs = node->layer->inputs; /* that are read */
         if (e->kind == STEP_FORWARD) {
             mark_forward(b, &ahead, e);
             b->dropped += e->dropped;
             if (e->dropped) continue;
+            for (int k = 0; k < node->layer->inputs; k++) read_ahead(b, &ahead, node->inputs[k], e->slice);
         } else {
-            unsigned reads = event_reads(b->network, e);
-            inputs = inputs_read(reads, inputs);
-            if (reads & READS_Y) read_ahead(b, &ahead, node->output, e->slice);
-            if (reads & READS_SAVED && footprint_of(b, e->node)->saved)
-                for (int k = 0; k < slice_places(b->slices, e->slice); k++)
-                    ahead.saved[slice_place(b->slices, e->node, e->slice) + k] = true;
+            mark_backward(b, &ahead, e);
         }
-        for (int k = 0; k < inputs; k++) read_ahead(b, &ahead, node->inputs[k], e->slice);
         e->updates = !later[e->node];
         if (!e->part) later[e->node] = true;
     }

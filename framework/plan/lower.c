@@ -31,8 +31,9 @@ struct builder {
     int *joint;    /* value -> the buffer of the whole batch that slices write to */
     int *joint_dx, *joint_sum; /* node and input -> the same for what it contributes to a gradient, and for the sum */
     int *gradients;            /* node -> buffer of its parameters' gradients, or of the newest part */
-    int *due;  /* node -> the first op that wrote gradients of its parameters that wait for their update, -1: none */
-    int *over; /* buffer -> the buffer that it reuses, -1: none */
+    int *due;    /* node -> the first op that wrote gradients of its parameters that wait for their update, -1: none */
+    int *tensor; /* of a traced step: by what backwards write, its buffer */
+    int *over;   /* buffer -> the buffer that it reuses, -1: none */
 };
 
 /* Bytes of a slice, or of the whole batch. */
@@ -131,6 +132,13 @@ static void emit_updates(struct builder *b, int node)
     b->due[node] = -1;
 }
 
+static void list_operands(struct builder *b, struct op *op, int reads, int writes)
+{
+    op->reads = reads;
+    op->writes = writes;
+    NEW(b->region, op->operand, (size_t)(reads + writes) + 1);
+}
+
 static void emit_forward(struct builder *b, const struct event *e)
 {
     const struct node *node = &b->graph->node[e->node];
@@ -139,13 +147,15 @@ static void emit_forward(struct builder *b, const struct event *e)
     const int here = slice_place(b->slices, e->node, e->slice), value = slice_place(b->slices, node->output, e->slice);
     op->recompute = !e->first;
     op->save = e->save;
+    if (b->network->traced) list_operands(b, op, node->layer->inputs, 0);
+    int *const x = b->network->traced ? op->operand : op->x;
     for (int k = 0; k < node->layer->inputs; k++)
-        op->x[k] = use(b, b->current[slice_place(b->slices, node->inputs[k], e->slice)]);
+        x[k] = use(b, b->current[slice_place(b->slices, node->inputs[k], e->slice)]);
     op->y = make_value(b, e);
     for (int k = 0; k < slice_places(b->slices, e->slice); k++) b->current[value + k] = op->y;
     if (e->save) op->saved = b->saved[here] = make(b, CATEGORY_SAVED, e->node, e->slice, share(b, f->saved, e->slice));
     if (e->first) b->once[here] = make(b, CATEGORY_SAVED, e->node, e->slice, once_bytes(b, node, e->slice));
-    op->once = use(b, b->once[here]);
+    if (e->first || !b->network->traced) op->once = use(b, b->once[here]);
     op->scratch = make(b, CATEGORY_SCRATCH, e->node, e->slice, f->forward_scratch);
     b->out->ops++;
     if (e->updates) emit_updates(b, e->node);
@@ -259,6 +269,40 @@ static void emit_backward(struct builder *b, const struct event *e)
     if (e->last && dy >= 0) add_role(b, dy, e->slice, -1);
 }
 
+/* A backward of a traced step, if the node has one. */
+static void emit_traced(struct builder *b, const struct event *e)
+{
+    const struct traced_backward *t = b->network->binding[e->node].traced;
+    if (!t) return;
+    struct op *op = begin(b, OP_BACKWARD, e->node, WHOLE_BATCH);
+    op->parts = e->parts;
+    list_operands(b, op, t->reads + t->inputs, t->outputs);
+    int *operand = op->operand;
+    for (int k = 0; k < t->reads; k++) {
+        const struct traced_read *o = &t->read[k];
+        *operand++ = use(b, o->what == HELD_VALUE   ? b->current[o->node + 1]
+                            : o->what == HELD_SAVED ? b->saved[o->node]
+                                                    : b->once[o->node]);
+    }
+    for (int k = 0; k < t->inputs; k++) *operand++ = use(b, b->tensor[t->input[k]]);
+    for (int k = 0; k < t->outputs; k++) {
+        const struct traced_tensor *out = &b->network->traced->tensor[t->output[k]];
+        const enum category category = out->stays ? CATEGORY_PARAMETER_GRADIENT : CATEGORY_GRADIENT;
+        *operand++ = b->tensor[t->output[k]] = make(b, category, e->node, WHOLE_BATCH, (size_t)out->bytes);
+    }
+    op->scratch =
+        make(b, CATEGORY_SCRATCH, e->node, WHOLE_BATCH, footprint_of(b, e->node)->backward_scratch[PART_INDEX_INPUT]);
+    b->out->ops++;
+}
+
+/* What stays of a traced step lives to its end. */
+static void prolong(struct builder *b)
+{
+    const struct traced_step *step = b->network->traced;
+    for (int i = 0; step && i < step->tensors; i++)
+        if (step->tensor[i].stays && b->tensor[i] >= 0) b->out->buffer[b->tensor[i]].death = b->out->ops - 1;
+}
+
 /* An array of so many numbers, BUFFER_NONE each. */
 static int *none(struct builder *b, int count)
 {
@@ -279,6 +323,10 @@ static void reserve(struct builder *b)
         ops += 3 + sums;
         buffers += 7 + NODE_INPUTS_MAX + sums;
     }
+    if (b->network->traced) {
+        buffers += (size_t)b->network->traced->tensors;
+        b->tensor = none(b, b->network->traced->tensors);
+    }
     NEW(b->region, b->out->op, ops);
     NEW(b->region, b->out->buffer, buffers);
     NEW(b->region, b->roles, buffers * (size_t)b->slices);
@@ -295,11 +343,23 @@ static void reserve(struct builder *b)
     for (int k = 0; k < b->slices; k++) b->current[k] = BUFFER_BATCH;
 }
 
+static void overlay_traced(struct builder *b, int i)
+{
+    const struct op *op = &b->out->op[i];
+    const struct traced_backward *t = b->network->binding[op->node].traced;
+    if (op->kind == OP_FORWARD && op->reads && footprint_of(b, op->node)->y_over_x)
+        overlay(b, i, op->y, op->operand[0]);
+    if (op->kind != OP_BACKWARD || !t->in_place || !t->outputs) return;
+    for (int k = t->reads; k < op->reads; k++)
+        if (overlay(b, i, op->operand[op->reads], op->operand[k])) return;
+}
+
 static void overlay_all(struct builder *b)
 {
     for (int i = 0; i < b->out->ops; i++) {
         const struct op *op = &b->out->op[i];
         const struct footprint *f = footprint_of(b, op->node);
+        if (b->network->traced) overlay_traced(b, i);
         if (op->kind == OP_FORWARD && f->y_over_x) overlay(b, i, op->y, op->x[0]);
         if (op->kind == OP_BACKWARD && f->dx_over_dy) overlay(b, i, op->dx[0], op->dy);
         if (op->kind == OP_ACCUMULATE && !overlay(b, i, op->y, op->x[0])) overlay(b, i, op->y, op->x[1]);
@@ -326,6 +386,7 @@ static void compact(struct builder *b)
                            &op->dy,   &op->saved, &op->scratch, &op->once,  &op->gradients};
         _Static_assert(NODE_INPUTS_MAX == 2, "list every input");
         for (size_t k = 0; k < sizeof operands / sizeof *operands; k++) *operands[k] = resolve(b, number, *operands[k]);
+        for (int k = 0; k < op->reads + op->writes; k++) op->operand[k] = resolve(b, number, op->operand[k]);
     }
     for (int i = 0; i < b->out->buffers; i++)
         if (b->over[i] < 0) b->out->buffer[number[i]] = b->out->buffer[i];
@@ -348,9 +409,10 @@ struct lowered lower(const struct network *network, const struct schedule *sched
         if (b.list.event[i].kind == STEP_FORWARD) {
             emit_forward(&b, &b.list.event[i]);
         } else {
-            emit_backward(&b, &b.list.event[i]);
+            (network->traced ? emit_traced : emit_backward)(&b, &b.list.event[i]);
         }
     }
+    prolong(&b);
     overlay_all(&b);
     compact(&b);
     return lowered;

@@ -56,6 +56,8 @@ size_t buffers_live(const struct buffer *buffer, int buffers, int ops, size_t *l
 /* A node and its slice in one word, which is the node's number where there are no slices. */
 static int64_t node_word(int node, int slice) { return node + (int64_t)(slice - WHOLE_BATCH) * (INT64_C(1) << 32); }
 
+static int operands(const struct op *op) { return op->reads + op->writes; }
+
 static bool fused(const struct op *op) { return op->gradients != BUFFER_NONE || op->part; }
 
 /* Member by member, since the padding between them is undefined. What only fused updates have is left out elsewhere. */
@@ -65,6 +67,7 @@ struct digest ops_digest(const struct op *op, int ops, const struct buffer *buff
     size_t count = (size_t)ops * OP_WORDS + (size_t)buffers * BUFFER_WORDS, more = 0;
     for (int i = 0; i < ops; i++) more += fused(&op[i]);
     count += more * FUSED_WORDS;
+    for (int i = 0; i < ops; i++) count += operands(&op[i]) ? (size_t)operands(&op[i]) + 1 : 0;
     int64_t *words = allocate(count, sizeof *words), *w = words;
     for (int i = 0; i < ops; i++) {
         const struct op *o = &op[i];
@@ -99,6 +102,10 @@ struct digest ops_digest(const struct op *op, int ops, const struct buffer *buff
         if (!fused(&op[i])) continue;
         memcpy(w, row, sizeof row);
         w += FUSED_WORDS;
+    }
+    for (int i = 0; i < ops; i++) {
+        if (operands(&op[i])) *w++ = op[i].reads;
+        for (int k = 0; k < operands(&op[i]); k++) *w++ = op[i].operand[k];
     }
     const struct digest digest = digest_bytes(words, count * sizeof *words);
     free(words);

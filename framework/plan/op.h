@@ -53,6 +53,9 @@ struct op {
                       backward */
     int gradients; /* of the node's parameters, fused update: written by BACKWARD PARAMS, read by UPDATE */
     int part;      /* of those gradients, from 1; 0: all */
+    int reads,
+        writes;   /* of a traced step, whose op has no x, dx and dy: buffers it reads, and those its backward writes */
+    int *operand; /* those read, then those written */
     /* COPY: y = x[0]; ACCUMULATE: y = x[0] + x[1]; gradients of bytes bytes */
     size_t bytes;
 };

@@ -30,16 +30,28 @@ size_t plan_sampled_forward(const struct plan *plan)
     return plan_static(plan) - plan->static_bytes[STATIC_GRADIENTS] + plan->live_forward;
 }
 
+/* The node's name, or that of the operator of a traced step that is its backward. */
+static const char *name_of(const struct plan *plan, int node, bool backward)
+{
+    const struct traced_backward *traced = plan->network->binding[node].traced;
+    return backward && traced ? traced->name : plan->network->graph->node[node].name;
+}
+
+const char *plan_op_name(const struct plan *plan, int op)
+{
+    return name_of(plan, plan->lowered.op[op].node, plan->lowered.op[op].kind == OP_BACKWARD);
+}
+
 char *plan_op_text(const struct plan *plan, int op, char *text)
 {
-    const struct op *o = &plan->lowered.op[op];
-    return op_text(o, plan->network->graph->node[o->node].name, text);
+    return op_text(&plan->lowered.op[op], plan_op_name(plan, op), text);
 }
 
 char *plan_buffer_text(const struct plan *plan, int buffer, char *text)
 {
     const struct buffer *b = &plan->lowered.buffer[buffer];
-    return buffer_text(b, plan->network->graph->node[b->node].name, text);
+    const bool backward = b->category == CATEGORY_GRADIENT || b->category == CATEGORY_PARAMETER_GRADIENT;
+    return buffer_text(b, name_of(plan, b->node, backward), text);
 }
 
 /* By bytes, the largest first; of equal ones the earlier. */

@@ -79,7 +79,9 @@ struct plan_figures {
 };
 struct plan_figures plan_figures(const struct plan *plan);
 
-/* op_text() and buffer_text() of an op and a buffer of the plan. */
+/* The name of the op's node; of a traced step's backward that of the operator. And op_text() and buffer_text() of an op
+ * and a buffer of the plan. */
+const char *plan_op_name(const struct plan *plan, int op);
 char *plan_op_text(const struct plan *plan, int op, char *text);
 char *plan_buffer_text(const struct plan *plan, int buffer, char *text);
 

@@ -1,5 +1,7 @@
 #include "plan/plan_data.h"
 
+#include "backend/traced.h"
+
 const char *const static_names[STATICS] = {"parameters", "gradients", "optimizer", "state", "inputs", "device"};
 
 const char *const plan_data_count_names[COUNTS] = {
@@ -21,6 +23,22 @@ const char *const plan_data_real_names[REALS] = {
     [REAL_SLOWDOWN] = "slowdown",
 };
 
+static const char *name_of(const struct plan_data *data, int node, bool backward)
+{
+    const bool traced = backward && data->operators && data->traced[node].has_backward;
+    return traced ? data->traced[node].backward : data->node[node].name;
+}
+
+const char *plan_data_op_name(const struct plan_data *data, const struct op *op)
+{
+    return name_of(data, op->node, op->kind == OP_BACKWARD);
+}
+
+const char *plan_data_buffer_name(const struct plan_data *data, const struct buffer *b)
+{
+    return name_of(data, b->node, b->category == CATEGORY_GRADIENT || b->category == CATEGORY_PARAMETER_GRADIENT);
+}
+
 #define WITHIN(value, least, most, ...)                                                                                \
     do {                                                                                                               \
         long long within = (value);                                                                                    \
@@ -37,7 +55,8 @@ static enum status check_node(const struct plan_data *a, int i)
     WITHIN(node->whole, a->slices == 1, 1, "node %d (%s): whole" EXPECTED, i, node->name);
     for (int k = 0; k < NODE_INPUTS_MAX; k++) {
         int value = node->inputs[k];
-        WITHIN(value, k ? -1 : 0, i, "node %d (%s): input %d" EXPECTED, i, node->name, k);
+        WITHIN(value, k || a->operators ? -1 : 0, a->operators ? -1 : i, "node %d (%s): input %d" EXPECTED, i,
+               node->name, k);
         if (value > 0) wants |= a->node[value - 1].wants_gradient;
     }
     for (int p = 0; p < a->parameters; p++) wants |= a->parameter[p].node == i;
@@ -81,6 +100,33 @@ static enum status check_buffer(const struct plan_data *a, int i)
     return ST_OK;
 }
 
+/* What a traced step has besides. */
+static enum status check_traced(const struct plan_data *a)
+{
+    WITHIN(a->operators, a->nodes, a->nodes, "operators" EXPECTED);
+    WITHIN((long long)a->slices, 1, 1, "slices of a traced step" EXPECTED);
+    WITHIN(a->parameters + a->states, 0, 0, "parameters of a traced step" EXPECTED);
+    for (int i = 0; i < a->reads; i++) {
+        const struct plan_data_read *r = &a->read[i];
+        WITHIN(r->node, i ? a->read[i - 1].node : 0, a->nodes - 1, "read %d: node" EXPECTED, i);
+        WITHIN(r->of, 0, r->backward ? a->nodes - 1 : r->node - 1, "read %d: of" EXPECTED, i);
+        WITHIN((int)r->what, 0, r->backward ? HELD_ONCE : HELD_VALUE, "read %d: what" EXPECTED, i);
+        WITHIN(a->traced[r->of].forward, 1, 1, "read %d: forward" EXPECTED, i);
+        WITHIN(r->backward ? a->traced[r->node].has_backward : a->traced[r->node].forward, 1, 1,
+               "read %d: pass" EXPECTED, i);
+    }
+    for (int i = 0; i < a->uses; i++) {
+        WITHIN(a->use[i].node, i ? a->use[i - 1].node : 0, a->nodes - 1, "use %d: node" EXPECTED, i);
+        WITHIN(a->use[i].tensor, 0, a->tensors - 1, "use %d: tensor" EXPECTED, i);
+        WITHIN(a->traced[a->use[i].node].has_backward, 1, 1, "use %d: backward" EXPECTED, i);
+    }
+    for (int i = 0; i < a->operands; i++) {
+        WITHIN(a->operand[i].op, i ? a->operand[i - 1].op : 0, a->ops - 1, "operand %d: op" EXPECTED, i);
+        WITHIN(a->operand[i].buffer, BUFFER_NONE, a->buffers - 1, "operand %d: buffer" EXPECTED, i);
+    }
+    return ST_OK;
+}
+
 enum status plan_data_check(const struct plan_data *data)
 {
     const struct plan_data *a = data;
@@ -96,5 +142,5 @@ enum status plan_data_check(const struct plan_data *data)
     for (int i = 0; i < a->nodes; i++) TRY(check_node(a, i));
     for (int i = 0; i < a->ops; i++) TRY(check_op(a, i));
     for (int i = 0; i < a->buffers; i++) TRY(check_buffer(a, i));
-    return ST_OK;
+    return a->operators || a->reads || a->tensors || a->uses || a->operands ? check_traced(a) : ST_OK;
 }

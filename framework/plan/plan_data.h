@@ -36,6 +36,37 @@ struct plan_data_parameter {
     size_t elements;
 };
 
+/* Of a traced step (backend/traced_step.h), whose nodes and ops have no inputs above: by node, what it is; what its
+ * passes read of forwards; the tensors that backwards write, and which use which; and the operands of ops, those read
+ * first. In ascending order of nodes and ops. */
+struct plan_data_operator {
+    const char *backward; /* the name of the operator that is its backward */
+    bool forward, has_backward, runs_once;
+    bool in_place; /* the backward's first output may take the place of a dead input */
+};
+
+struct plan_data_read {
+    int node, of;  /* the pass of node reads what node `of` writes */
+    unsigned what; /* enum held */
+    bool backward;
+};
+
+struct plan_data_tensor {
+    const char *name;
+    size_t bytes;
+    bool stays;
+};
+
+struct plan_data_use {
+    int node, tensor;
+    bool writes;
+};
+
+struct plan_data_operand {
+    int op, buffer;
+    bool writes;
+};
+
 /* Figures that a plan claims. */
 enum plan_data_count {
     COUNT_STATIC,
@@ -59,6 +90,12 @@ struct plan_data {
     struct op *op;
     struct buffer *buffer;
     const char *schedule;
+    int operators, reads, tensors, uses, operands; /* 0 but for a traced step */
+    struct plan_data_operator *traced;             /* one a node */
+    struct plan_data_read *read;
+    struct plan_data_tensor *tensor;
+    struct plan_data_use *use;
+    struct plan_data_operand *operand; /* the same as those of the ops */
 
     /* What it was made with. batch_bytes: of value 0; device_bytes: what a device keeps besides, the next batch and
      * what it updates parameters with; optimizer_copies: state, in copies of the parameters; evaluation_arena: what the
@@ -74,6 +111,10 @@ struct plan_data {
     size_t count[COUNTS];
     double real[REALS];
 };
+
+/* The names for op_text() and buffer_text(): the node's, of a traced backward the operator's. */
+const char *plan_data_op_name(const struct plan_data *data, const struct op *op);
+const char *plan_data_buffer_name(const struct plan_data *data, const struct buffer *buffer);
 
 /* Every count, number of a row and kind is in its range, and the nodes are a network; ST_DIFFERS: the message says
  * which is not. What holds before anything of it is used as an index. */

@@ -1,6 +1,7 @@
 /* The plan as data. Nothing is computed here: every member is copied. */
 #include <string.h>
 
+#include "backend/traced.h"
 #include "plan/plan.h"
 
 static void describe_node(const struct network *network, int i, struct region *region, struct plan_data_node *to)
@@ -32,7 +33,8 @@ static void describe_node(const struct network *network, int i, struct region *r
         .backward_time = {cost->backward[0], cost->backward[1]},
     };
     if (!to->footprint.implementation) to->footprint.implementation = "";
-    for (int k = 0; k < NODE_INPUTS_MAX; k++) to->inputs[k] = k < node->layer->inputs ? node->inputs[k] : -1;
+    const int inputs = network->traced ? 0 : node->layer->inputs;
+    for (int k = 0; k < NODE_INPUTS_MAX; k++) to->inputs[k] = k < inputs ? node->inputs[k] : -1;
 }
 
 static void describe_parameter(const struct parameter *p, struct region *region, struct plan_data_parameter *to)
@@ -66,6 +68,56 @@ static void claim(const struct plan *plan, struct plan_data *a)
     memcpy(a->memory + STATICS, plan->peak_by_category, sizeof plan->peak_by_category);
 }
 
+static void add_read(struct region *region, struct plan_data *data, struct plan_data_read read)
+{
+    region_grow(region, &data->read, data->reads, sizeof *data->read);
+    data->read[data->reads++] = read;
+}
+
+static void add_use(struct region *region, struct plan_data *data, struct plan_data_use use)
+{
+    region_grow(region, &data->use, data->uses, sizeof *data->use);
+    data->use[data->uses++] = use;
+}
+
+static void describe_operator(const struct network *network, int i, struct region *region, struct plan_data *data)
+{
+    const struct node *node = &network->graph->node[i];
+    const struct binding *binding = &network->binding[i];
+    const struct traced_backward *b = binding->traced;
+    data->traced[i] = (struct plan_data_operator){b ? b->name : "", !binding->no_forward, b != NULL, binding->runs_once,
+                                                  b && b->in_place};
+    for (int k = 0; k < node->layer->inputs; k++)
+        add_read(region, data, (struct plan_data_read){i, node->inputs[k] - 1, HELD_VALUE, false});
+    for (int k = 0; b && k < b->reads; k++)
+        add_read(region, data, (struct plan_data_read){i, b->read[k].node, b->read[k].what, true});
+    for (int k = 0; b && k < b->inputs; k++) add_use(region, data, (struct plan_data_use){i, b->input[k], false});
+    for (int k = 0; b && k < b->outputs; k++) add_use(region, data, (struct plan_data_use){i, b->output[k], true});
+}
+
+static void describe_traced(const struct network *network, struct region *region, struct plan_data *data)
+{
+    const struct traced_step *step = network->traced;
+    data->operators = network->graph->nodes;
+    data->tensors = step->tensors;
+    NEW(region, data->traced, (size_t)data->operators);
+    NEW(region, data->tensor, (size_t)data->tensors);
+    for (int i = 0; i < data->operators; i++) describe_operator(network, i, region, data);
+    for (int i = 0; i < data->tensors; i++)
+        data->tensor[i] =
+            (struct plan_data_tensor){step->tensor[i].name, (size_t)step->tensor[i].bytes, step->tensor[i].stays};
+}
+
+static void list_operands(struct region *region, struct plan_data *data)
+{
+    for (int i = 0; i < data->ops; i++)
+        for (int k = 0; k < data->op[i].reads + data->op[i].writes; k++) {
+            region_grow(region, &data->operand, data->operands, sizeof *data->operand);
+            data->operand[data->operands++] =
+                (struct plan_data_operand){i, data->op[i].operand[k], k >= data->op[i].reads};
+        }
+}
+
 void plan_network_to_data(const struct network *network, const struct plan_options *options, struct region *region,
                           struct plan_data *data)
 {
@@ -88,6 +140,7 @@ void plan_network_to_data(const struct network *network, const struct plan_optio
     NEW(region, data->parameter, (size_t)graph->parameters);
     NEW(region, data->state, (size_t)graph->states);
     for (int i = 0; i < graph->nodes; i++) describe_node(network, i, region, &data->node[i]);
+    if (network->traced) describe_traced(network, region, data);
     for (int i = 0; i < graph->parameters; i++) describe_parameter(&graph->parameter[i], region, &data->parameter[i]);
     for (int i = 0; i < graph->states; i++) describe_parameter(&graph->state[i], region, &data->state[i]);
 }
@@ -102,6 +155,7 @@ void plan_to_data(const struct plan *plan, struct region *region, struct plan_da
     data->op = l->op;
     data->buffer = l->buffer;
     data->schedule = plan->schedule;
+    list_operands(region, data);
     data->live = plan->live;
     data->peak_op = region_text(region, "%s", plan_op_text(plan, plan->peak_op, peak));
     data->hash = region_text(region, "%s", digest_print(plan->hash, hash));

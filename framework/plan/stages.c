@@ -10,6 +10,7 @@ struct node_ranges stages_find(const struct graph *graph, struct region *region)
         for (int k = 0; k < graph->node[i].layer->inputs; k++) last[graph->node[i].inputs[k]] = i;
     int from = 0, reach = 0; /* reach: last reader of any value that nodes before i write */
     for (int i = 0; i < graph->nodes; i++) {
+        if (graph->together && graph->together[i] > reach) reach = graph->together[i];
         if (reach <= i) { /* of the values so far, only node i's is read later */
             stages.range[stages.count++] = (struct node_range){from, i + 1};
             from = i + 1;
@@ -52,15 +53,10 @@ static int mark_needed(const struct network *network, int from, int to, bool *ne
     const struct graph *graph = network->graph;
     int first_use = from - 1;
     for (int i = from; i < to; i++) {
-        unsigned reads = network_reads(network, i);
-        const struct node *node = &graph->node[i];
         bool uses = false;
-        for (int k = 0; k < inputs_read(reads, node->layer->inputs); k++) {
-            int producer = node->inputs[k] - 1;
-            if (producer >= from) needed[producer - from] = uses = true;
-        }
-        /* y of the range's last node is a checkpoint: it is still resident */
-        if ((reads & READS_Y) && i + 1 < to) needed[i - from] = uses = true;
+        for (struct reading r = reading_of(network, i, network_reads(network, i)); reading_next(&r);)
+            if (!r.saved && r.node >= from && r.node + 1 < to) /* the last one's is a checkpoint, still resident */
+                needed[r.node - from] = uses = true;
         if (uses) first_use = i;
     }
     for (int i = to - 1; i >= from; i--) {

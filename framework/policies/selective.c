@@ -96,11 +96,8 @@ static enum status emit(const struct policy_input *input, struct schedule *sched
     TRY(choose(graph, &settings->kinds, schedule->region, dropped));
     schedule_append(schedule, STEP_FORWARD, 0, graph->nodes);
     for (int i = graph->nodes - 1; i >= 0; i--) {
-        const struct node *node = &graph->node[i];
-        unsigned reads = network_reads(network, i);
-        for (int k = 0; k < inputs_read(reads, node->layer->inputs); k++)
-            recompute(graph, node->inputs[k], dropped, schedule);
-        if (reads & READS_Y) recompute(graph, node->output, dropped, schedule);
+        for (struct reading r = reading_of(network, i, network_reads(network, i)); reading_next(&r);)
+            if (!r.saved) recompute(graph, r.node + 1, dropped, schedule);
         schedule_append(schedule, STEP_BACKWARD, i, i + 1);
     }
     return ST_OK;

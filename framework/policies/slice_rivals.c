@@ -85,7 +85,11 @@ static struct network *contract(const struct network *network, int from, int to,
         *node = whole->node[at];
         node->index = i;
         node->output = i + 1;
-        for (int k = 0; k < node->layer->inputs; k++) node->inputs[k] -= node->inputs[k] >= to ? gone : 0;
+        NEW(region, node->inputs, (size_t)node->layer->inputs);
+        for (int k = 0; k < node->layer->inputs; k++) {
+            const int x = whole->node[at].inputs[k];
+            node->inputs[k] = x >= to ? x - gone : x;
+        }
         g->value[i + 1] = whole->value[i < from ? i + 1 : i + 1 + gone];
         contracted->binding[i] = network->binding[at];
         contracted->cost[i] = network->cost[at];
@@ -94,11 +98,12 @@ static struct network *contract(const struct network *network, int from, int to,
     g->node[from] = (struct node){.name = one.name,
                                   .layer = &one,
                                   .index = from,
-                                  .inputs = {from},
                                   .output = from + 1,
                                   .parameters = 1,
                                   .first_parameter = whole->node[from].first_parameter,
                                   .group = -1};
+    NEW(region, g->node[from].inputs, 1);
+    g->node[from].inputs[0] = from;
     contracted->binding[from] = (struct binding){.footprint = {.reads = {READS_X, READS_X}}};
     contracted->cost[from] = (struct cost){0};
     for (int i = from; i < to; i++) contracted->cost[from].forward += network->cost[i].forward;

@@ -21,7 +21,7 @@ static size_t gradient_bytes(const struct network *network, int value)
 
 static size_t saved_bytes(const struct network *network, int node)
 {
-    bool read = network_reads(network, node) & READS_SAVED;
+    bool read = network->traced || network_reads(network, node) & READS_SAVED;
     return read ? network_round(network, network->binding[node].footprint.saved) : 0;
 }
 
@@ -42,7 +42,7 @@ static size_t forward_bytes(const struct network *network, int i)
     for (int k = 0; k < node->layer->inputs; k++)
         if (is_new(node, k)) bytes += value_bytes(network, node->inputs[k]);
     size_t y = value_bytes(network, node->output);
-    bool over = f->y_over_x && value_bytes(network, node->inputs[0]) == y;
+    bool over = f->y_over_x && node->layer->inputs && value_bytes(network, node->inputs[0]) == y;
     return bytes + (over ? 0 : y);
 }
 
@@ -55,18 +55,41 @@ static unsigned op_parts(const struct network *network, int i, int op)
     return op ? PART_INPUT : PART_PARAMS;
 }
 
-/* reads: bytes of values and saved tensors that an op of a backward reads; others: of its gradients and scratch. */
+/* Bytes of the node's value or saved tensors. */
+static size_t held_bytes(const struct network *network, int node, bool saved)
+{
+    return saved ? network_round(network, network->binding[node].footprint.saved) : value_bytes(network, node + 1);
+}
+
+/* What an op of a backward reads of the forward, each once. */
+static size_t read_bytes(const struct network *network, int i, unsigned parts)
+{
+    const unsigned read = footprint_reads(network->binding[i].footprint.reads, parts);
+    size_t bytes = 0;
+    for (struct reading r = reading_of(network, i, read); reading_next(&r);) {
+        bool known = false;
+        for (struct reading before = reading_of(network, i, read);
+             !network->traced && reading_next(&before) && before.next < r.next;)
+            known |= before.node == r.node && before.saved == r.saved;
+        if (!known) bytes += held_bytes(network, r.node, r.saved);
+    }
+    return bytes;
+}
+
+/* reads: bytes of values and saved tensors that an op of a backward reads; others: of its gradients and scratch, of a
+ * traced step of all that are live there. */
 static void backward_bytes(const struct network *network, int i, unsigned parts, size_t *reads, size_t *others)
 {
     const struct node *node = &network->graph->node[i];
     const struct footprint *f = &network->binding[i].footprint;
-    const unsigned read = footprint_reads(f->reads, parts);
     size_t dy = gradient_bytes(network, node->output), dx = 0;
-    *reads = (read & READS_Y ? value_bytes(network, node->output) : 0) +
-             (read & READS_SAVED ? network_round(network, f->saved) : 0);
+    *reads = read_bytes(network, i, parts);
+    if (network->traced) {
+        *others = network->binding[i].traced->live + f->backward_scratch[PART_INDEX_INPUT];
+        return;
+    }
     for (int k = 0; k < node->layer->inputs; k++) {
         if (!is_new(node, k)) continue;
-        if (k < inputs_read(read, node->layer->inputs)) *reads += value_bytes(network, node->inputs[k]);
         size_t bytes = gradient_bytes(network, node->inputs[k]);
         bool over = k == 0 && f->dx_over_dy && bytes == dy;
         if (parts & PART_INPUT && !over) dx += bytes;
@@ -133,11 +156,12 @@ struct knapsack {
     size_t budget;
     struct item *all; /* by worth */
     int alls;
-    int *first_reader; /* by value: the first node whose backward reads it; nodes: none */
+    int *first_reader; /* of a node's value at 2 n, of its saved tensors at 2 n + 1: the first node whose backward
+                          reads it; nodes: none */
     int *leaf;         /* by node and enum holds: the item's place in all, -1: it has no bytes */
     struct sum *sum;   /* 1: the root; leaves + i: item i where it applies */
     int leaves;        /* a power of 2 */
-    int *value, *from; /* values by first reader; from[i + 1]: where those of node i begin */
+    int *read, *from;  /* numbers there by first reader; from[i + 1]: where those of node i begin */
     /* of one op */
     unsigned *held;    /* by node: enum holds */
     struct item *item; /* by worth */
@@ -229,25 +253,19 @@ static double greedy(const struct knapsack *s)
 /* What later backwards read while node's backward runs: before node 0's it is nothing. */
 static void hold_for(struct knapsack *s, int node)
 {
-    if (!node) return;
-    hold(s, node - 1, s->held[node - 1] | HOLDS_SAVED);
-    for (int i = s->from[node]; i < s->from[node + 1]; i++)
-        hold(s, s->value[i] - 1, s->held[s->value[i] - 1] | HOLDS_VALUE);
+    for (int i = s->from[node]; node && i < s->from[node + 1]; i++)
+        hold(s, s->read[i] / 2, s->held[s->read[i] / 2] | (s->read[i] % 2 ? HOLDS_SAVED : HOLDS_VALUE));
 }
 
-/* Leaves out values whose bytes are counted as operands of the op, or takes them back. */
+/* Leaves out what is counted as operands of the op, or takes it back. */
 static void hold_operands(struct knapsack *s, int node, unsigned parts, bool held)
 {
-    const struct node *n = &s->network->graph->node[node];
     const unsigned read = footprint_reads(s->network->binding[node].footprint.reads, parts);
-    int value[NODE_INPUTS_MAX + 1], values = 0;
-    if (read & READS_Y) value[values++] = n->output;
-    for (int k = 0; k < inputs_read(read, n->layer->inputs); k++)
-        if (n->inputs[k] > 0) value[values++] = n->inputs[k];
-    for (int i = 0; i < values; i++)
-        if (s->first_reader[value[i]] < node)
-            hold(s, value[i] - 1,
-                 held ? s->held[value[i] - 1] | HOLDS_VALUE : s->held[value[i] - 1] & ~(unsigned)HOLDS_VALUE);
+    for (struct reading r = reading_of(s->network, node, read); reading_next(&r);) {
+        const unsigned what = r.saved ? HOLDS_SAVED : HOLDS_VALUE;
+        if (s->first_reader[2 * r.node + r.saved] < node)
+            hold(s, r.node, held ? s->held[r.node] | what : s->held[r.node] & ~what);
+    }
 }
 
 /* The room that an op of node's backward leaves. false: the op alone exceeds the budget, as the memory floor shows. */
@@ -274,19 +292,16 @@ static void gather(struct knapsack *s)
 
 static void find_readers(struct knapsack *s)
 {
-    const struct graph *graph = s->network->graph;
-    for (int v = 0; v < graph->values; v++) s->first_reader[v] = graph->nodes;
-    for (int i = graph->nodes - 1; i >= 0; i--) {
-        const struct node *node = &graph->node[i];
-        unsigned reads = network_reads(s->network, i);
-        if (reads & READS_Y) s->first_reader[node->output] = i;
-        for (int k = 0; k < inputs_read(reads, node->layer->inputs); k++) s->first_reader[node->inputs[k]] = i;
-    }
-    for (int v = 1; v < graph->values; v++)
-        if (s->first_reader[v] < graph->nodes) s->from[s->first_reader[v] + 1]++;
-    for (int i = 0; i < graph->nodes; i++) s->from[i + 1] += s->from[i];
-    for (int v = graph->values - 1; v > 0; v--)
-        if (s->first_reader[v] < graph->nodes) s->value[--s->from[s->first_reader[v] + 1]] = v;
+    const int nodes = s->network->graph->nodes;
+    for (int k = 0; k < 2 * nodes; k++) s->first_reader[k] = nodes;
+    for (int i = nodes - 1; i >= 0; i--)
+        for (struct reading r = reading_of(s->network, i, network_reads(s->network, i)); reading_next(&r);)
+            s->first_reader[2 * r.node + r.saved] = i;
+    for (int k = 0; k < 2 * nodes; k++)
+        if (s->first_reader[k] < nodes) s->from[s->first_reader[k] + 1]++;
+    for (int i = 0; i < nodes; i++) s->from[i + 1] += s->from[i];
+    for (int k = 2 * nodes - 1; k >= 0; k--)
+        if (s->first_reader[k] < nodes) s->read[--s->from[s->first_reader[k] + 1]] = k;
 }
 
 static void find_items(struct knapsack *s)
@@ -343,10 +358,10 @@ static double knapsack(const struct network *network, const bool *whole, size_t 
     struct knapsack s = {.network = network, .whole = whole, .budget = budget};
     NEW(region, s.all, nodes * (HOLDS_MAX - 1));
     NEW(region, s.item, nodes);
-    NEW(region, s.first_reader, (size_t)network->graph->values);
+    NEW(region, s.first_reader, 2 * nodes);
     NEW(region, s.held, nodes);
     NEW(region, s.leaf, nodes * HOLDS_MAX);
-    NEW(region, s.value, (size_t)network->graph->values);
+    NEW(region, s.read, 2 * nodes);
     NEW(region, s.from, nodes + 1);
     NEW(region, s.bytes, nodes + 1);
     NEW(region, s.time, nodes + 1);
@@ -394,6 +409,7 @@ static double binomial(const struct network *network, size_t budget)
     size_t value = SIZE_MAX, left = 0;
     int taped = 0;
     double time = 0;
+    if (network->traced) return 0;
     for (int i = 0; i < graph->nodes; i++) {
         const struct node *node = &graph->node[i];
         if (node->layer->inputs != 1 || node->inputs[0] != i || !inputs_read(network_reads(network, i), 1)) return 0;

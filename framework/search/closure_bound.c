@@ -26,10 +26,10 @@ struct closure {
     const bool *whole;
     struct region *region;
     size_t limit;
-    size_t *value;       /* by node: bytes of keeping its value */
-    int *y, *saved;      /* by node: the last event that reads it, -1: none */
-    bool *free, *wanted; /* by node, of one moment: its value is live there; a recomputation of it is considered */
-    int read;            /* the node whose saved tensors are, -1: none */
+    size_t *value;     /* by node: bytes of keeping its value */
+    int *y, *saved;    /* by node: the last event that reads it, -1: none */
+    bool *free, *read; /* by node, of one moment: its value is live there; its saved tensors are */
+    bool *wanted;      /* by node, of one moment: a recomputation of it is considered */
     struct edge *edge;
     int edges, vertices;
     int *first, *at, *level, *queue; /* by vertex */
@@ -135,7 +135,7 @@ static void add_node(struct closure *c, const struct moment *m, int n, struct cu
 {
     const struct node *node = &c->model->network->graph->node[n];
     const size_t value = c->y[n] > m->event && !c->free[n] ? c->value[n] : 0;
-    const size_t saved = c->saved[n] > m->event && n != c->read ? c->model->saved[n] : 0;
+    const size_t saved = c->saved[n] > m->event && !c->read[n] ? c->model->saved[n] : 0;
     if (value) connect(c, SOURCE, recomputed(n), 0, value);
     if (saved) connect(c, SOURCE, recomputed(n), 0, saved);
     if (!value && !c->free[n]) connect(c, needed(n), recomputed(n), 0, c->value[n]);
@@ -155,10 +155,11 @@ static void mark_free(struct closure *c, const struct step_event *e, bool free)
 {
     const struct node *node = &c->model->network->graph->node[e->node];
     const bool forward = e->kind == STEP_FORWARD;
-    if (forward || e->reads & READS_Y) c->free[e->node] = free;
-    c->read = !forward && e->reads & READS_SAVED ? e->node : -1;
-    for (int k = 0; k < (forward ? node->layer->inputs : inputs_read(e->reads, node->layer->inputs)); k++) {
-        const bool over = forward && c->model->over[e->node] && node->inputs[k] == node->inputs[0];
+    for (struct reading r = step_reading(c->model, e); !forward && reading_next(&r);)
+        (r.saved ? c->read : c->free)[r.node] = free;
+    if (forward) c->free[e->node] = free;
+    for (int k = 0; forward && k < node->layer->inputs; k++) {
+        const bool over = c->model->over[e->node] && node->inputs[k] == node->inputs[0];
         if (node->inputs[k] && !over) c->free[node->inputs[k] - 1] = free;
     }
 }
@@ -173,11 +174,20 @@ static void bound_moment(struct closure *c, const struct moment *m)
     for (int v = 0; v < c->vertices; v++) c->first[v] = -1;
     mark_free(c, e, true);
     for (int n = 0; n < m->done; n++)
-        c->wanted[n] = (c->y[n] > m->event && !c->free[n]) || (c->saved[n] > m->event && n != c->read);
+        c->wanted[n] = (c->y[n] > m->event && !c->free[n]) || (c->saved[n] > m->event && !c->read[n]);
     for (int n = m->done - 1; n >= 0; n--)
         if (c->wanted[n]) add_node(c, m, n, &all, &nothing);
     mark_free(c, e, false);
     if (all.bytes > m->room && nothing.time > c->most) find_price(c, m->room, all, nothing);
+}
+
+/* Adds what is marked free to what is live, takes it from what is read later, and removes the mark. */
+static void count_free(struct closure *c, int event, int n, bool saved, size_t *live, size_t *later)
+{
+    if (n < 0 || !(saved ? c->read : c->free)[n]) return;
+    (saved ? c->read : c->free)[n] = false;
+    *live += saved ? c->model->saved[n] : c->value[n];
+    if ((saved ? c->saved : c->y)[n] > event) *later -= saved ? c->model->saved[n] : c->value[n];
 }
 
 /* The room that the event leaves, and by how much what is read later, of so many bytes with what it reads itself,
@@ -186,19 +196,17 @@ static struct moment weigh(struct closure *c, int event, size_t later)
 {
     const struct step_model *model = c->model;
     const struct step_event *e = &model->event[event];
-    const struct node *node = &model->network->graph->node[e->node];
     struct moment m = {event, event < model->nodes ? event + 1 : model->nodes, c->limit, 0};
     size_t live = e->during;
     mark_free(c, e, true);
-    for (int k = -1; k < node->layer->inputs; k++) {
-        const int n = k < 0 ? e->node : node->inputs[k] - 1;
-        if (n < 0 || !c->free[n]) continue;
-        c->free[n] = false;
-        live += c->value[n];
-        if (c->y[n] > event) later -= c->value[n];
+    if (e->kind == STEP_FORWARD) {
+        const struct node *node = &model->network->graph->node[e->node];
+        for (int k = -1; k < node->layer->inputs; k++)
+            count_free(c, event, k < 0 ? e->node : node->inputs[k] - 1, false, &live, &later);
+    } else {
+        for (struct reading r = step_reading(model, e); reading_next(&r);)
+            count_free(c, event, r.node, r.saved, &live, &later);
     }
-    if (c->read >= 0) live += model->saved[c->read];
-    if (c->read >= 0 && c->saved[c->read] > event) later -= model->saved[c->read];
     m.room = live < c->limit ? c->limit - live : 0;
     m.excess = live <= c->limit && later > m.room ? later - m.room : 0; /* where it does not fit, no schedule does */
     return m;
@@ -242,9 +250,9 @@ static void list_readers(struct closure *c)
         const struct step_event *e = &m->event[i];
         const struct node *node = &m->network->graph->node[e->node];
         const bool forward = e->kind == STEP_FORWARD;
-        if (!forward && e->reads & READS_Y) c->y[e->node] = i;
-        if (!forward && e->reads & READS_SAVED && m->saved[e->node]) c->saved[e->node] = i;
-        for (int k = 0; k < (forward ? node->layer->inputs : inputs_read(e->reads, node->layer->inputs)); k++)
+        for (struct reading r = step_reading(m, e); !forward && reading_next(&r);)
+            (r.saved ? c->saved : c->y)[r.node] = i;
+        for (int k = 0; forward && k < node->layer->inputs; k++)
             if (node->inputs[k]) c->y[node->inputs[k] - 1] = i;
     }
 }
@@ -254,14 +262,17 @@ double closure_bound(const struct step_model *model, const bool *whole, size_t l
     struct region *region = region_create();
     struct closure c = {.model = model, .whole = whole, .region = region, .limit = limit};
     const size_t nodes = (size_t)model->nodes, vertices = (size_t)needed(model->nodes);
+    size_t edges = 4 * nodes;
     struct moment *moment;
     NEW(region, moment, (size_t)model->events);
     NEW(region, c.value, nodes);
     NEW(region, c.y, nodes);
     NEW(region, c.saved, nodes);
     NEW(region, c.free, nodes);
+    NEW(region, c.read, nodes);
     NEW(region, c.wanted, nodes);
-    NEW(region, c.edge, 2 * nodes * (4 + NODE_INPUTS_MAX));
+    for (int n = 0; n < model->nodes; n++) edges += (size_t)model->network->graph->node[n].layer->inputs;
+    NEW(region, c.edge, 2 * edges);
     NEW(region, c.first, vertices);
     NEW(region, c.at, vertices);
     NEW(region, c.level, vertices);

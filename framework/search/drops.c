@@ -1,10 +1,10 @@
-/* Sets of whole kinds come first: every subset where there are few kinds, else kind after kind, greedily. From the best
- * of them single outputs are dropped until nothing exceeds the limit, those that take away most bytes above it for
- * their time; those that are not needed are kept again; then each dropped output in turn is kept and others are dropped
- * in its place, where that is faster. */
+/* It starts from nothing dropped, from all outputs that no backward reads, and from the best sets of whole kinds: every
+ * subset where there are few kinds, else kind after kind, greedily. From each start single outputs are dropped until
+ * nothing exceeds the limit, those that take away most bytes above it for their time; those that are not needed are
+ * kept again; then each dropped output in turn is kept, and each kept one dropped, in place of others, where that is
+ * faster. */
 #include "search/drops.h"
 
-#include <assert.h>
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
@@ -15,7 +15,8 @@
 enum {
     KINDS_MAX = 8, /* whose subsets are all tried */
     KINDS_LISTED = 48,
-    STARTS_MAX = 3,   /* sets of kinds that are searched on */
+    STARTS_FIXED = 2, /* nothing dropped; and what no backward reads, without which a dropped output keeps its inputs */
+    STARTS_MAX = 4,   /* and the best sets of kinds */
     EXACT_NODES = 128 /* up to these, each drop is the best of all; else of those that looked best before */
 };
 
@@ -33,10 +34,12 @@ struct drops {
     struct region *region;
     struct set now, before, start[STARTS_MAX]; /* starts: from the best */
     int starts;
-    bool *due; /* by node: dropped and not recomputed yet */
+    bool *due;  /* by node: dropped and not recomputed yet */
+    bool *read; /* by node: a backward reads its value */
     int *kind, kinds;
     double *worth; /* by node: bytes above the limit that it took away for its time when last looked at */
-    int *stack, *order;
+    int *stack;
+    int *order, nodes; /* that can be recomputed, by time */
     struct sequence sequence;
     double work;
 };
@@ -71,10 +74,8 @@ static void evaluate(struct drops *s)
     memcpy(s->due, s->now.dropped, (size_t)m->nodes * sizeof *s->due);
     for (int i = 0; i < m->events; i++) {
         const struct step_event *e = &m->event[i];
-        const struct node *node = &m->network->graph->node[e->node];
-        const bool backward = e->kind != STEP_FORWARD;
-        for (int k = 0; backward && k < inputs_read(e->reads, node->layer->inputs); k++) recompute(s, node->inputs[k]);
-        if (backward && e->reads & READS_Y) recompute(s, node->output);
+        for (struct reading r = step_reading(m, e); e->kind != STEP_FORWARD && reading_next(&r);)
+            if (!r.saved) recompute(s, r.node + 1);
         s->sequence.item[s->sequence.length++] = STEP_NEXT;
     }
     s->now.cost = sequence_evaluate(m, &s->sequence, s->limit);
@@ -126,17 +127,34 @@ static void list_kinds(struct drops *s)
     s->kinds = kinds;
 }
 
-/* Evaluates the set of all nodes of the kinds, and keeps it among the starts where it is one of the best. */
-static void try_kinds(struct drops *s, const bool *kinds)
+/* Evaluates the set, and keeps it among the starts where it is one of the best. */
+static void try_set(struct drops *s)
 {
-    for (int n = 0; n < s->model->nodes; n++) s->now.dropped[n] = s->kind[n] >= 0 && kinds[s->kind[n]];
     evaluate(s);
+    for (int i = 0; i < s->starts; i++) /* an equal one is there */
+        if (!memcmp(s->start[i].dropped, s->now.dropped, (size_t)s->model->nodes * sizeof *s->now.dropped)) return;
     int at = s->starts < STARTS_MAX ? s->starts++ : STARTS_MAX;
     if (at == STARTS_MAX && !is_better(&s->now.cost, &s->start[--at].cost)) return;
     const struct set room = s->start[at];
-    for (; at && is_better(&s->now.cost, &s->start[at - 1].cost); at--) s->start[at] = s->start[at - 1];
+    for (; at > STARTS_FIXED && is_better(&s->now.cost, &s->start[at - 1].cost); at--) s->start[at] = s->start[at - 1];
     s->start[at] = room;
     copy(s, &s->start[at], &s->now);
+}
+
+/* The set of all nodes of the kinds; and the same with those whose values no backward reads. Returns the better cost.
+ */
+static struct sequence_cost try_kinds(struct drops *s, const bool *kinds)
+{
+    struct sequence_cost cost[2];
+    for (int more = 0; more < 2; more++) {
+        for (int i = 0; i < s->nodes; i++) {
+            const int n = s->order[i];
+            s->now.dropped[n] = (more && !s->read[n]) || (s->kind[n] >= 0 && kinds[s->kind[n]]);
+        }
+        try_set(s);
+        cost[more] = s->now.cost;
+    }
+    return cost[is_better(&cost[1], &cost[0])];
 }
 
 static void try_subsets(struct drops *s)
@@ -159,9 +177,9 @@ static void try_greedily(struct drops *s)
         best = -1;
         for (int k = 0; k < s->kinds; k++) {
             kinds[k] = !kinds[k];
-            try_kinds(s, kinds);
+            const struct sequence_cost cost = try_kinds(s, kinds);
             kinds[k] = !kinds[k];
-            if (is_better(&s->now.cost, &least)) best = k, least = s->now.cost;
+            if (is_better(&cost, &least)) best = k, least = cost;
         }
         if (best >= 0) kinds[best] = !kinds[best];
     }
@@ -185,16 +203,21 @@ static double gain_of(struct drops *s, int node)
 static int best_known(const struct drops *s, int out)
 {
     int best = -1;
-    for (int n = 0; n < s->model->nodes; n++)
+    for (int i = 0; i < s->nodes; i++) {
+        const int n = s->order[i];
         if (!s->now.dropped[n] && n != out && s->worth[n] > (best < 0 ? 0 : s->worth[best])) best = n;
+    }
     return best;
 }
 
 /* Drops one output more, not that of node out; false: none helps. */
 static bool drop_best(struct drops *s, int out)
 {
-    const bool exact = s->model->nodes <= EXACT_NODES;
-    for (int n = 0; exact && n < s->model->nodes; n++) s->worth[n] = s->now.dropped[n] || n == out ? 0 : gain_of(s, n);
+    const bool exact = s->model->forwards <= EXACT_NODES;
+    for (int i = 0; exact && i < s->nodes; i++) {
+        const int n = s->order[i];
+        s->worth[n] = s->now.dropped[n] || n == out ? 0 : gain_of(s, n);
+    }
     for (int best, before = -1; (best = best_known(s, out)) >= 0; before = best) {
         if (!exact && best != before && s->work < WORK_MAX) {
             s->worth[best] = gain_of(s, best);
@@ -214,15 +237,16 @@ static int by_time(const void *x, const void *y, void *times)
     return time[a] != time[b] ? (time[a] > time[b] ? -1 : 1) : a - b;
 }
 
-/* Drops until the limit is kept, and keeps again what it leaves room for; false: the limit is exceeded. */
-static bool settle(struct drops *s, int out)
+/* Drops until the limit is kept, never node out, and keeps again what it leaves room for, but node in; false: the limit
+ * is exceeded. */
+static bool settle(struct drops *s, int out, int in)
 {
     while (s->now.cost.excess > 0)
         if (s->work > 2 * WORK_MAX || !drop_best(s, out)) return false;
-    for (int i = 0; i < s->model->nodes && s->work < 2 * WORK_MAX; i++) {
+    for (int i = 0; i < s->nodes && s->work < 2 * WORK_MAX; i++) {
         const int n = s->order[i];
         const struct sequence_cost before = s->now.cost;
-        if (!s->now.dropped[n]) continue;
+        if (!s->now.dropped[n] || n == in) continue;
         s->now.dropped[n] = false;
         evaluate(s);
         if (!(s->now.cost.excess > 0) && s->now.cost.time < before.time) continue;
@@ -232,21 +256,24 @@ static bool settle(struct drops *s, int out)
     return true;
 }
 
-/* Keeps each dropped output in turn, where others in its place make the schedule faster. */
+/* Keeps an output that is dropped, or drops one that is kept, in place of others; true: that is faster. */
+static bool exchange(struct drops *s, int node)
+{
+    const bool keep = s->now.dropped[node];
+    copy(s, &s->before, &s->now);
+    s->now.dropped[node] = !keep;
+    evaluate(s);
+    if (settle(s, keep ? node : -1, keep ? -1 : node) && s->now.cost.time < s->before.cost.time) return true;
+    copy(s, &s->now, &s->before);
+    return false;
+}
+
 static bool improve(struct drops *s)
 {
     bool better = false;
-    for (int i = 0; i < s->model->nodes && s->work < WORK_MAX; i++) {
-        const int n = s->order[i];
-        if (!s->now.dropped[n]) continue;
-        copy(s, &s->before, &s->now);
-        s->now.dropped[n] = false;
-        evaluate(s);
-        if (settle(s, n) && s->now.cost.time < s->before.cost.time)
-            better = true;
-        else
-            copy(s, &s->now, &s->before);
-    }
+    for (int keep = 1; keep >= 0; keep--)
+        for (int i = 0; i < s->nodes && s->work < WORK_MAX; i++)
+            if (s->now.dropped[s->order[i]] == keep) better |= exchange(s, s->order[i]);
     return better;
 }
 
@@ -255,17 +282,24 @@ static bool improve(struct drops *s)
 static void prepare(struct drops *s)
 {
     const size_t nodes = (size_t)s->model->nodes;
-    struct set *const sets[] = {&s->now, &s->before, &s->start[0], &s->start[1], &s->start[2]};
-    static_assert(STARTS_MAX == 3, "sets lists the starts");
-    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) NEW(s->region, sets[i]->dropped, nodes);
+    NEW(s->region, s->now.dropped, nodes);
+    NEW(s->region, s->before.dropped, nodes);
+    for (int i = 0; i < STARTS_MAX; i++) NEW(s->region, s->start[i].dropped, nodes);
     NEW(s->region, s->due, nodes);
+    NEW(s->region, s->read, nodes);
     NEW(s->region, s->kind, nodes);
     NEW(s->region, s->worth, nodes);
     NEW(s->region, s->stack, nodes);
     NEW(s->region, s->order, nodes);
     NEW(s->region, s->sequence.item, (size_t)s->model->events + nodes);
-    for (int n = 0; n < s->model->nodes; n++) s->order[n] = n;
-    qsort_r(s->order, nodes, sizeof *s->order, by_time, s->model->time);
+    for (int i = 0; i < s->model->events; i++) {
+        const struct step_event *e = &s->model->event[i];
+        for (struct reading r = step_reading(s->model, e); e->kind != STEP_FORWARD && reading_next(&r);)
+            if (!r.saved) s->read[r.node] = true;
+    }
+    for (int n = 0; n < s->model->nodes; n++)
+        if (s->model->again[n] && network_has_forward(s->model->network, n)) s->order[s->nodes++] = n;
+    qsort_r(s->order, (size_t)s->nodes, sizeof *s->order, by_time, s->model->time);
     list_kinds(s);
 }
 
@@ -281,7 +315,7 @@ struct sequence drops_search(const struct step_model *model, size_t limit, struc
         copy(&s, &s.now, &s.start[i]);
         for (int n = 0; n < model->nodes; n++) /* at most: beside every op */
             s.worth[n] = (double)model->value[n] * model->events / fmax(model->time[n], 1e-300);
-        if (!settle(&s, -1)) continue;
+        if (!settle(&s, -1, -1)) continue;
         while (s.work < WORK_MAX && improve(&s)) continue;
         if (is_better(&s.now.cost, &best.cost)) copy(&s, &best, &s.now);
         work_report("dropping outputs", i + 1, s.starts);

@@ -233,10 +233,17 @@ static void touch(struct dtr_residency *r, struct storage *s)
     s->order = ++r->accesses;
 }
 
+/* What a forward that runs once wrote is locked until its last read. */
+static bool stays(const struct dtr_residency *r, const struct storage *s)
+{
+    return r->network->binding[(s - r->storage) / STORAGES].runs_once;
+}
+
 void dtr_residency_appear(struct dtr_residency *r, struct storage *s)
 {
     assert(!s->resident);
     s->resident = true;
+    if (s->uses && stays(r, s)) s->locks++;
     r->held += s->bytes;
     if (s->locks) r->locked += s->bytes;
     list(r, s);
@@ -264,7 +271,7 @@ void dtr_residency_read(struct dtr_residency *r, struct storage *s)
 {
     assert(s->resident && s->locks > 0 && s->uses > 0);
     touch(r, s);
-    s->uses--;
+    if (!--s->uses && stays(r, s)) s->locks--;
     if (--s->locks) return;
     r->locked -= s->bytes;
     list(r, s);
@@ -301,12 +308,13 @@ static void list_readers(struct dtr_residency *r)
 {
     const struct graph *graph = r->network->graph;
     int *next;
+    size_t reads = 0;
     NEW(r->region, r->readers, (size_t)graph->nodes + 1);
-    NEW(r->region, r->reader, (size_t)graph->nodes * NODE_INPUTS_MAX);
     NEW(r->region, next, (size_t)graph->nodes);
     for (int n = 0; n < graph->nodes; n++)
-        for (int k = 0; k < graph->node[n].layer->inputs; k++)
+        for (int k = 0; k < graph->node[n].layer->inputs; k++, reads++)
             if (graph->node[n].inputs[k]) r->readers[graph->node[n].inputs[k]]++;
+    NEW(r->region, r->reader, reads + 1);
     for (int n = 0; n < graph->nodes; n++) r->readers[n + 1] += next[n] = r->readers[n];
     for (int n = 0; n < graph->nodes; n++)
         for (int k = 0; k < graph->node[n].layer->inputs; k++)
@@ -328,16 +336,13 @@ static void count_uses(struct dtr_residency *r)
 {
     for (int n = 0; n < r->network->graph->nodes; n++) {
         const struct node *node = node_of(r, n);
-        unsigned reads = network_reads(r->network, n);
         struct storage *y = storage_of(r, n, STORAGE_Y), *saved = storage_of(r, n, STORAGE_SAVED);
         y->bytes = network_round(r->network, r->network->graph->value[node->output].bytes);
         saved->bytes = network_round(r->network, r->network->binding[n].footprint.saved);
-        y->uses += (reads & READS_Y) != 0;
-        saved->uses = reads & READS_SAVED && saved->bytes;
-        for (int k = 0; k < node->layer->inputs; k++) {
-            struct storage *x = storage_of_input(r, node, k);
-            if (x) x->uses += 1 + (k < inputs_read(reads, node->layer->inputs));
-        }
+        for (int k = 0; k < node->layer->inputs; k++)
+            if (storage_of_input(r, node, k)) storage_of_input(r, node, k)->uses++;
+        for (struct reading read = reading_of(r->network, n, network_reads(r->network, n)); reading_next(&read);)
+            storage_of(r, read.node, read.saved ? STORAGE_SAVED : STORAGE_Y)->uses++;
     }
 }
 

@@ -31,13 +31,14 @@ static void list_backward_ops(struct dtr_simulation *simulation, const struct lo
         for (int op = b->birth; op <= b->death; op++) bytes[op] += b->bytes;
         for (int op = b->birth + 1; op <= b->death; op++) gap[op] += b->bytes;
     }
-    for (int n = 0; n < nodes; n++)
-        if (l->op[n].once >= 0) simulation->once[n] = l->buffer[l->op[n].once].bytes;
+    int forwards = 0;
+    for (; l->op[forwards].kind == OP_FORWARD; forwards++)
+        if (l->op[forwards].once >= 0) simulation->once[l->op[forwards].node] = l->buffer[l->op[forwards].once].bytes;
     /* ops come from the last node to the first */
     int count = 0, op = l->ops;
     for (int n = 0; n < nodes; n++) {
         int from = op;
-        while (from > nodes && l->op[from - 1].node == n) from--;
+        while (from > forwards && l->op[from - 1].node == n) from--;
         simulation->first[n] = count;
         simulation->gap[n] = gap[from];
         for (int i = from; i < op; i++) {
@@ -52,7 +53,7 @@ static void list_backward_ops(struct dtr_simulation *simulation, const struct lo
         op = from;
     }
     simulation->first[nodes] = count;
-    assert(op == nodes);
+    assert(op == forwards);
 }
 
 /* Gradients, scratch and masks are the same whatever is recomputed: those of storing everything. */
@@ -119,16 +120,16 @@ static void add_all_due(struct dtr_step *step, int node)
     }
 }
 
-static void lock_inputs(struct dtr_step *step, const struct node *node, int inputs)
+static void lock_inputs(struct dtr_step *step, const struct node *node)
 {
-    for (int k = 0; k < inputs; k++)
+    for (int k = 0; k < node->layer->inputs; k++)
         if (storage_of_input(step->r, node, k)) dtr_residency_lock(step->r, storage_of_input(step->r, node, k));
 }
 
-/* The producer of the first of so many inputs that is not resident; -1: all are. */
-static int missing_input(const struct dtr_step *step, const struct node *node, int inputs)
+/* The producer of the first input that is not resident; -1: all are. */
+static int missing_input(const struct dtr_step *step, const struct node *node)
 {
-    for (int k = 0; k < inputs; k++) {
+    for (int k = 0; k < node->layer->inputs; k++) {
         const struct storage *x = storage_of_input(step->r, node, k);
         if (x && !x->resident) return node->inputs[k] - 1;
     }
@@ -144,7 +145,7 @@ static enum status begin(struct dtr_step *step, int node)
         return fail(ST_SPEC, "%d recomputations, the last of '%s': too many", step->recomputations,
                     step->graph->node[node].name);
     add_all_due(step, node);
-    lock_inputs(step, &step->graph->node[node], step->graph->node[node].layer->inputs);
+    lock_inputs(step, &step->graph->node[node]);
     step->pending[step->pendings++] = node;
     return ST_OK;
 }
@@ -155,7 +156,7 @@ static enum status obtain(struct dtr_step *step, int node)
     TRY(begin(step, node));
     while (step->pendings) {
         const int last = step->pending[step->pendings - 1];
-        const int missing = missing_input(step, &step->graph->node[last], step->graph->node[last].layer->inputs);
+        const int missing = missing_input(step, &step->graph->node[last]);
         if (missing >= 0) {
             TRY(begin(step, missing));
         } else {
@@ -166,18 +167,17 @@ static enum status obtain(struct dtr_step *step, int node)
     return ST_OK;
 }
 
-/* Locks the first so many inputs of a node and computes those that are not resident. */
-static enum status hold_inputs(struct dtr_step *step, const struct node *node, int inputs)
+/* Locks the inputs of a node and computes those that are not resident. */
+static enum status hold_inputs(struct dtr_step *step, const struct node *node)
 {
-    lock_inputs(step, node, inputs);
-    for (int missing; (missing = missing_input(step, node, inputs)) >= 0;) TRY(obtain(step, missing));
+    lock_inputs(step, node);
+    for (int missing; (missing = missing_input(step, node)) >= 0;) TRY(obtain(step, missing));
     return ST_OK;
 }
 
-/* Inputs from to to - 1. */
-static void read_inputs(struct dtr_step *step, const struct node *node, int from, int to)
+static void read_inputs(struct dtr_step *step, const struct node *node)
 {
-    for (int k = from; k < to; k++) {
+    for (int k = 0; k < node->layer->inputs; k++) {
         struct storage *x = storage_of_input(step->r, node, k);
         if (x) dtr_residency_read(step->r, x);
     }
@@ -186,7 +186,7 @@ static void read_inputs(struct dtr_step *step, const struct node *node, int from
 /* The input that the output can overwrite, where no other pending op needs it; else NULL. */
 static struct storage *input_to_overwrite(const struct dtr_step *step, const struct node *node, bool *dies)
 {
-    struct storage *x = storage_of_input(step->r, node, 0);
+    struct storage *x = node->layer->inputs ? storage_of_input(step->r, node, 0) : NULL;
     const struct storage *y = storage_of(step->r, node->index, STORAGE_Y);
     *dies = false;
     if (!x || y->resident || x->bytes != y->bytes ||
@@ -225,7 +225,7 @@ static enum status run(struct dtr_step *step, int n)
         step->once += step->simulation->once[n];
         r->forward = n + 1;
     }
-    read_inputs(step, node, 0, node->layer->inputs);
+    read_inputs(step, node);
     if (x && x->resident) dtr_residency_leave(r, x);
     if (!y->resident) dtr_residency_appear(r, y);
     if (save) dtr_residency_appear(r, saved);
@@ -233,36 +233,36 @@ static enum status run(struct dtr_step *step, int n)
     return ST_OK;
 }
 
-/* Computes and locks all that the ops of node's backward read. */
-static enum status hold_operands(struct dtr_step *step, const struct node *node)
+static struct storage *storage_read(const struct dtr_step *step, const struct reading *r)
 {
-    struct dtr_residency *r = step->r;
-    const unsigned reads = network_reads(step->simulation->network, node->index);
-    struct storage *y = storage_of(r, node->index, STORAGE_Y), *saved = storage_of(r, node->index, STORAGE_SAVED);
-    const bool reads_saved = reads & READS_SAVED && saved->bytes;
-    if (reads & READS_Y) dtr_residency_lock(r, y);
-    if (reads_saved) dtr_residency_lock(r, saved);
-    TRY(hold_inputs(step, node, inputs_read(reads, node->layer->inputs)));
-    return (reads & READS_Y && !y->resident) || (reads_saved && !saved->resident) ? obtain(step, node->index) : ST_OK;
+    return storage_of(step->r, r->node, r->saved ? STORAGE_SAVED : STORAGE_Y);
+}
+
+/* Computes and locks all that the ops of node's backward read. */
+static enum status hold_operands(struct dtr_step *step, int node)
+{
+    const struct network *network = step->simulation->network;
+    const struct reading all = reading_of(network, node, network_reads(network, node));
+    for (struct reading r = all; reading_next(&r);) dtr_residency_lock(step->r, storage_read(step, &r));
+    for (struct reading r = all; reading_next(&r);)
+        if (r.node != node && !storage_read(step, &r)->resident) TRY(obtain(step, r.node));
+    for (struct reading r = all; reading_next(&r);)
+        if (!storage_read(step, &r)->resident) TRY(obtain(step, r.node));
+    return ST_OK;
 }
 
 /* What an op of node's backward reads, and none after it. */
-static void read_operands(struct dtr_step *step, const struct node *node, unsigned reads, unsigned later)
+static void read_operands(struct dtr_step *step, int node, unsigned reads, unsigned later)
 {
-    struct storage *saved = storage_of(step->r, node->index, STORAGE_SAVED);
-    const int inputs = node->layer->inputs;
-    read_inputs(step, node, inputs_read(later, inputs), inputs_read(reads, inputs));
-    reads &= ~later;
-    if (reads & READS_Y) dtr_residency_read(step->r, storage_of(step->r, node->index, STORAGE_Y));
-    if (reads & READS_SAVED && saved->bytes) dtr_residency_read(step->r, saved);
+    for (struct reading r = reading_of(step->simulation->network, node, reads); reading_next(&r);)
+        if (!reading_again(&r, later)) dtr_residency_read(step->r, storage_read(step, &r));
 }
 
 static enum status backward(struct dtr_step *step, int n)
 {
-    const struct node *node = &step->graph->node[n];
     const unsigned *reads = step->simulation->network->binding[n].footprint.reads;
     step->base = step->once + step->simulation->gap[n];
-    TRY(hold_operands(step, node));
+    TRY(hold_operands(step, n));
     schedule_append(step->schedule, STEP_BACKWARD, n, n + 1);
     for (int i = step->simulation->first[n]; i < step->simulation->first[n + 1]; i++) {
         const struct backward_op *op = &step->simulation->op[i];
@@ -272,7 +272,7 @@ static enum status backward(struct dtr_step *step, int n)
         unsigned later = 0;
         for (int j = i + 1; j < step->simulation->first[n + 1]; j++)
             later |= footprint_reads(reads, step->simulation->op[j].parts);
-        read_operands(step, node, footprint_reads(reads, op->parts), later);
+        read_operands(step, n, footprint_reads(reads, op->parts), later);
     }
     step->once -= step->simulation->once[n];
     dtr_residency_close(step->r, n);
@@ -292,7 +292,7 @@ enum status dtr_simulation_schedule(const struct dtr_simulation *simulation, siz
     NEW(region, step.stack, (size_t)step.graph->nodes);
     NEW(region, step.pending, (size_t)step.graph->nodes);
     for (int n = 0; status == ST_OK && n < step.graph->nodes; n++) {
-        status = hold_inputs(&step, &step.graph->node[n], step.graph->node[n].layer->inputs);
+        status = hold_inputs(&step, &step.graph->node[n]);
         if (status == ST_OK) status = run(&step, n);
     }
     for (int n = step.graph->nodes - 1; status == ST_OK && n >= 0; n--) status = backward(&step, n);

@@ -176,7 +176,7 @@ static bool search_below(struct pool *pool, size_t limit, double *below, const s
 
 static bool states_within(struct pool *pool, size_t limit, double below, enum beam beam)
 {
-    const int nodes = nodes_of(pool);
+    const int nodes = pool->engines->model.forwards;
     const double share = (double)WIDE_NODES / nodes;
     int width = beams[beam].width;
     bool proven = false;
@@ -273,9 +273,10 @@ void engines_least(struct pool *pool)
 {
     chain_in_time(pool, INFINITY);
     if (pool->engines->all) dtr_least(pool);
-    if (nodes_of(pool) <= STATE_NODES_MAX && !pool->without[ENGINE_STATES]) states_least(pool);
+    if (pool->engines->model.forwards <= STATE_NODES_MAX && !pool->without[ENGINE_STATES]) states_least(pool);
     search_within(pool, least_live(pool), BEAM_NARROW);
-    for (size_t before = SIZE_MAX; least_live(pool) < before;) { /* as a question for fewer bytes would */
+    const size_t share = nodes_of(pool) <= COMPLETE_NODES ? SIZE_MAX : LEAST_RESOLUTION;
+    for (size_t before = SIZE_MAX; least_live(pool) < before - before / share;) { /* as for fewer bytes */
         before = least_live(pool);
         if (before) search_within(pool, before - 1, BEAM_WIDE);
     }

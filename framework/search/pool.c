@@ -54,12 +54,14 @@ static bool is_apart(const struct lowered *l, int op)
  * without ops may stand anywhere. */
 static void append_lowered(const struct lowered *l, int nodes, struct schedule *schedule)
 {
-    int due = nodes; /* backwards of nodes from here on are written */
+    int due = nodes, next = 0; /* backwards of nodes from due on are written, and first forwards below next */
     for (int i = 0; i < l->ops; i++) {
         const struct op *op = &l->op[i];
         if (op->kind == OP_COPY) continue; /* its node's backward follows */
         if (op->kind == OP_FORWARD) {
-            schedule_append(schedule, STEP_FORWARD, op->node, op->node + 1);
+            const bool first = op->node >= next; /* nodes without a forward come before it */
+            schedule_append(schedule, STEP_FORWARD, first ? next : op->node, op->node + 1);
+            if (first) next = op->node + 1;
         } else if (is_apart(l, i)) {
             schedule_append(schedule, STEP_BACKWARD, op->node + 1, due);
             schedule_append(schedule, STEP_PARAMS, op->node, op->node + 1);

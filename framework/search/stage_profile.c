@@ -18,6 +18,95 @@ static struct node stand_in(const struct layer *layer, int index, bool backward)
                          .parameters = backward ? 1 : 0};
 }
 
+/* The tensors of a part of a traced step, while its operators are copied. */
+struct cut_tensors {
+    const struct traced_step *whole;
+    struct traced_step *part;
+    struct region *region;
+    int *number;     /* of those of the part: in the whole step */
+    size_t incoming; /* bytes that operators of the part read and later nodes wrote */
+};
+
+/* The part's number of a tensor, which is added if it is new. */
+static int cut_tensor(struct cut_tensors *c, int tensor, bool written)
+{
+    int t = c->part->tensors;
+    while (t-- > 0)
+        if (c->number[t] == tensor) return t;
+    t = c->part->tensors;
+    region_grow(c->region, &c->part->tensor, t, sizeof *c->part->tensor);
+    region_grow(c->region, &c->number, t, sizeof *c->number);
+    c->part->tensor[t] = c->whole->tensor[tensor];
+    c->part->tensor[t].stays = false;
+    c->number[t] = tensor;
+    if (!written) c->incoming += (size_t)c->whole->tensor[tensor].bytes;
+    return c->part->tensors++;
+}
+
+static struct traced_backward *cut_backward(struct cut_tensors *c, const struct traced_backward *b, int from)
+{
+    struct traced_backward *copy;
+    struct traced_read *read;
+    int *input, *output;
+    NEW(c->region, copy, 1);
+    NEW(c->region, read, (size_t)b->reads + 1);
+    NEW(c->region, input, (size_t)b->inputs + 1);
+    NEW(c->region, output, (size_t)b->outputs + 1);
+    for (int k = 0; k < b->reads; k++) read[k] = (struct traced_read){b->read[k].node - from + 1, b->read[k].what};
+    for (int k = 0; k < b->inputs; k++) input[k] = cut_tensor(c, b->input[k], false);
+    for (int k = 0; k < b->outputs; k++) output[k] = cut_tensor(c, b->output[k], true);
+    *copy = *b;
+    copy->read = read;
+    copy->input = input;
+    copy->output = output;
+    return copy;
+}
+
+/* An operator of the source or the sink: of so many tensors. */
+static struct traced_backward *end_backward(struct cut_tensors *c, int **tensor)
+{
+    struct traced_backward *b;
+    NEW(c->region, b, 1);
+    NEW(c->region, *tensor, (size_t)c->part->tensors + 1);
+    b->input = b->output = *tensor;
+    return b;
+}
+
+/* The sink's backward writes what later nodes' backwards do, the source's reads what earlier ones do; what passes by is
+ * one tensor. */
+static void cut_traced(const struct network *network, int from, int to, bool outlives, struct region *region,
+                       struct subnetwork *subnetwork)
+{
+    static const struct traced_read cut_value = {0, HELD_VALUE};
+    struct binding *binding = subnetwork->network.binding;
+    struct cut_tensors c = {.whole = network->traced, .region = region};
+    int *tensor;
+    NEW(region, c.part, 1);
+    for (int i = to - 1; i >= from; i--)
+        if (network->binding[i].traced)
+            binding[i - from + 1].traced = cut_backward(&c, network->binding[i].traced, from);
+    const int passing = c.part->tensors++;
+    region_grow(region, &c.part->tensor, passing, sizeof *c.part->tensor);
+    region_grow(region, &c.number, passing, sizeof *c.number);
+    c.part->tensor[passing] =
+        (struct traced_tensor){.bytes = (int64_t)(c.whole->across[to] - c.incoming), .writer = to, .last = from - 1};
+    struct traced_backward *source = end_backward(&c, &tensor);
+    for (int t = 0; t < c.part->tensors; t++)
+        if (t == passing || c.whole->tensor[c.number[t]].stays || c.whole->tensor[c.number[t]].last < from)
+            tensor[source->inputs++] = t;
+    source->reads = outlives;
+    source->read = &cut_value;
+    binding[0].traced = source;
+    binding[0].footprint.reads[PART_INDEX_INPUT] = READS_X;
+    if (subnetwork->sink) {
+        struct traced_backward *sink = end_backward(&c, &tensor);
+        for (int t = 0; t < c.part->tensors; t++)
+            if (t == passing || c.whole->tensor[c.number[t]].writer >= to) tensor[sink->outputs++] = t;
+        binding[subnetwork->nodes + 1].traced = sink;
+    }
+    subnetwork->network.traced = c.part;
+}
+
 void subnetwork_cut(const struct network *network, int from, int to, bool sink, bool outlives, enum rng_mode rng,
                     struct region *region, struct subnetwork *subnetwork)
 {
@@ -45,18 +134,21 @@ void subnetwork_cut(const struct network *network, int from, int to, bool sink, 
         *node = whole->node[i];
         node->index = i - from + 1;
         node->output = node->index + 1;
-        for (int k = 0; k < node->layer->inputs; k++) node->inputs[k] = map(from, node->inputs[k]);
+        NEW(region, node->inputs, (size_t)node->layer->inputs);
+        for (int k = 0; k < node->layer->inputs; k++) node->inputs[k] = map(from, whole->node[i].inputs[k]);
         g->value[node->output] = whole->value[i + 1];
-        binding[node->index].footprint = network->binding[i].footprint;
+        binding[node->index] = network->binding[i];
         cost[node->index] = network->cost[i];
     }
     if (subnetwork->sink) {
         struct node *node = &g->node[g->nodes - 1];
         *node = stand_in(&sink_layer, g->nodes - 1, true);
+        NEW(region, node->inputs, 1);
         node->inputs[0] = node->index;
     }
     subnetwork->network =
         (struct network){.graph = g, .binding = binding, .cost = cost, .granularity = network->granularity};
+    if (network->traced) cut_traced(network, from, to, outlives, region, subnetwork);
 }
 
 /* What stashes and masks add to the live bytes of an op, where all of them are there from the start. */
@@ -77,10 +169,11 @@ static bool reads_cut(const struct subnetwork *subnetwork, const struct op *op)
     const struct node *node = &subnetwork->network.graph->node[op->node];
     const struct footprint *f = &subnetwork->network.binding[op->node].footprint;
     if (op->node < 1 || op->node > subnetwork->nodes || op->kind > OP_BACKWARD) return false;
-    int inputs = node->layer->inputs;
-    if (op->kind == OP_BACKWARD) inputs = inputs_read(footprint_reads(f->reads, op->parts), inputs);
-    for (int k = 0; k < inputs; k++)
+    for (int k = 0; op->kind == OP_FORWARD && k < node->layer->inputs; k++)
         if (node->inputs[k] == 1) return true;
+    struct reading r = reading_of(&subnetwork->network, op->node, footprint_reads(f->reads, op->parts));
+    while (op->kind == OP_BACKWARD && reading_next(&r))
+        if (r.node == 0) return true;
     return false;
 }
 
@@ -123,19 +216,13 @@ struct stage_profile subnetwork_profile(const struct subnetwork *subnetwork, con
 }
 
 /* Marks in now[] those nodes marked in due[] that must be recomputed before node's backward. */
-static bool find_due(const struct network *network, int from, int node, const bool *due, bool *now)
+static bool find_due(const struct network *network, int from, int to, int node, const bool *due, bool *now)
 {
     const struct graph *graph = network->graph;
-    const struct node *at = &graph->node[node];
-    unsigned reads = network_reads(network, node);
     bool any = false;
-    if (due[node - from] && ((reads & READS_Y) || (reads & READS_SAVED && network->binding[node].footprint.saved)))
-        now[node - from] = any = true;
-    for (int k = 0; k < inputs_read(reads, at->layer->inputs); k++) {
-        int producer = at->inputs[k] - 1;
-        if (producer >= from && due[producer - from]) now[producer - from] = any = true;
-    }
-    for (int i = node; any && i >= from; i--) /* and what they are made from */
+    for (struct reading r = reading_of(network, node, network_reads(network, node)); reading_next(&r);)
+        if (r.node >= from && r.node < to && due[r.node - from]) now[r.node - from] = any = true;
+    for (int i = to - 1; any && i >= from; i--) /* and what they are made from */
         for (int k = 0; now[i - from] && k < graph->node[i].layer->inputs; k++) {
             int producer = graph->node[i].inputs[k] - 1;
             if (producer >= from && due[producer - from]) now[producer - from] = true;
@@ -151,8 +238,8 @@ void subnetwork_backward(const struct network *network, int from, int to, const 
     NEW(schedule->region, now, (size_t)(to - from));
     memcpy(due, recompute, (size_t)(to - from) * sizeof *due);
     for (int node = to - 1; node >= from; node--) {
-        if (find_due(network, from, node, due, now))
-            for (int i = from; i <= node; i++) {
+        if (find_due(network, from, to, node, due, now))
+            for (int i = from; i < to; i++) {
                 if (!now[i - from]) continue;
                 schedule_append(schedule, STEP_FORWARD, i, i + 1);
                 due[i - from] = now[i - from] = false;

@@ -102,19 +102,13 @@ static double bound(const struct search *s, const struct frontier *l, struct sta
 static size_t read_outside(const struct search *s, int event, unsigned char *counted)
 {
     const struct step_model *m = s->model;
-    const struct step_event *e = &m->event[event];
-    const struct node *node = &m->network->graph->node[e->node];
     size_t bytes = 0;
-    for (int k = 0; k < inputs_read(e->reads, node->layer->inputs); k++) {
-        const int x = node->inputs[k] - 1;
-        if (x < 0 || s->place[x] >= 0 || counted[x] & NEEDED_Y) continue;
-        counted[x] |= NEEDED_Y;
-        bytes += m->value[x];
+    for (struct reading r = step_reading(m, &m->event[event]); reading_next(&r);) {
+        const unsigned char what = r.saved ? NEEDED_SAVED : NEEDED_Y;
+        if (s->place[r.node] >= 0 || counted[r.node] & what) continue;
+        counted[r.node] |= what;
+        bytes += r.saved ? m->saved[r.node] : m->value[r.node];
     }
-    if (s->place[e->node] >= 0) return bytes;
-    if (e->reads & READS_Y && !(counted[e->node] & NEEDED_Y)) bytes += m->value[e->node];
-    if (e->reads & READS_SAVED && !(counted[e->node] & NEEDED_SAVED)) bytes += m->saved[e->node];
-    counted[e->node] |= (e->reads & READS_Y ? NEEDED_Y : 0) | (e->reads & READS_SAVED ? NEEDED_SAVED : 0);
     return bytes;
 }
 
@@ -161,7 +155,8 @@ static void offer(const struct search *s, struct frontier *l, struct state *stat
 static bool before_forward(const struct search *s, int node, size_t base, struct state *state)
 {
     const struct step_model *m = s->model;
-    const int at = s->place[node], x = m->network->graph->node[node].inputs[0] - 1;
+    const int at = s->place[node];
+    if (at < 0) return true; /* it has no forward */
     const struct set new = without(&s->inputs[at], &state->needs.y);
     const size_t saved = has(&state->needs.saved, at) ? m->saved[node] : 0;
     size_t outputs = m->value[node] + saved;
@@ -170,7 +165,7 @@ static bool before_forward(const struct search *s, int node, size_t base, struct
     state->needs.y = both(&state->needs.y, &new);
     take(&state->needs.y, at);
     take(&state->needs.saved, at);
-    if (m->over[node] && has(&new, s->place[x])) outputs -= m->value[node];
+    if (m->over[node] && has(&new, s->place[m->network->graph->node[node].inputs[0] - 1])) outputs -= m->value[node];
     return state->held + outputs + base <= s->limit;
 }
 
@@ -204,7 +199,7 @@ static void expand(struct search *s, const struct state *from, struct frontier *
     if (here->event == m->events) return;
     for (int at = -1; (at = next_of(&again, at + 1)) < s->nodes;) {
         const int node = s->node[at];
-        if (s->again && !s->again[node]) continue;
+        if (!m->again[node] || (s->again && !s->again[node])) continue;
         state = origin;
         state.item = node;
         state.time += m->time[node];
@@ -267,7 +262,7 @@ static void list_items(struct search *s)
             const int n = s->node[i];
             const bool y = holds & 1, saved = holds & 2;
             const size_t bytes = (y ? m->value[n] : 0) + (saved ? m->saved[n] : 0);
-            if (!bytes || (saved && !m->saved[n])) continue;
+            if (!bytes || !m->again[n] || (saved && !m->saved[n])) continue;
             s->item[s->items++] = (struct item){i, y, saved, bytes, time_to_free(s, i, bytes)};
         }
     qsort(s->item, (size_t)s->items, sizeof *s->item, by_worth);
@@ -276,13 +271,9 @@ static void list_items(struct search *s)
 /* What an event reads, of the nodes in sets. */
 static struct needs operands_of(const struct search *s, const struct step_event *e)
 {
-    const struct node *node = &s->model->network->graph->node[e->node];
     struct needs operands = {0};
-    for (int k = 0; k < inputs_read(e->reads, node->layer->inputs); k++)
-        if (node->inputs[k] && s->place[node->inputs[k] - 1] >= 0) put(&operands.y, s->place[node->inputs[k] - 1]);
-    if (s->place[e->node] < 0) return operands;
-    if (e->reads & READS_Y) put(&operands.y, s->place[e->node]);
-    if (e->reads & READS_SAVED && s->model->saved[e->node]) put(&operands.saved, s->place[e->node]);
+    for (struct reading r = step_reading(s->model, e); reading_next(&r);)
+        if (s->place[r.node] >= 0) put(r.saved ? &operands.saved : &operands.y, s->place[r.node]);
     return operands;
 }
 
@@ -356,8 +347,8 @@ struct state_search_result state_search(const struct step_model *m, size_t limit
     struct frontier here;
     int *all;
     NEW(s.region, all, (size_t)m->nodes);
-    for (int n = 0; n < m->nodes; n++) all[n] = n;
-    s.nodes = m->nodes;
+    for (int n = 0; n < m->nodes; n++)
+        if (network_has_forward(m->network, n)) all[s.nodes++] = n;
     s.node = all;
     s.last = m->events;
     s.back = m->nodes;

@@ -63,15 +63,17 @@ static void list_nodes(struct step_model *m, struct region *region)
     NEW(region, m->scratch, (size_t)m->nodes);
     NEW(region, m->time, (size_t)m->nodes);
     NEW(region, m->over, (size_t)m->nodes);
+    NEW(region, m->again, (size_t)m->nodes);
     NEW(region, m->needed, (size_t)m->nodes);
     for (int n = 0; n < m->nodes; n++) {
         const struct footprint *f = &m->network->binding[n].footprint;
-        const int x = graph->node[n].inputs[0];
+        const int x = graph->node[n].layer->inputs ? graph->node[n].inputs[0] : 0;
         m->value[n] = network_round(m->network, graph->value[n + 1].bytes);
         m->saved[n] = network_round(m->network, f->saved);
         m->scratch[n] = network_round(m->network, f->forward_scratch);
         m->time[n] = m->network->cost[n].forward;
         m->over[n] = f->y_over_x && x && m->value[x - 1] == m->value[n];
+        m->again[n] = !m->network->binding[n].runs_once;
         m->floor += network_first_time(m->network, n);
         if (network_parts(m->network, n)) m->floor += network_backward_time(m->network, n);
     }
@@ -90,9 +92,14 @@ struct step_model step_model_create(const struct network *network, const struct 
     list_bytes(&l, region, &during, &before);
     list_nodes(&m, region);
     NEW(region, m.event, 3 * (size_t)nodes);
-    for (int n = 0; n < nodes; n++)
-        add_event(&m, (struct step_event){.node = n, .before = before[n]}, during, n, n, n + 1);
-    for (int n = nodes - 1, from = nodes; n >= 0; n--) {
+    int op = 0;
+    for (int n = 0; n < nodes; n++) {
+        const bool any = network_has_forward(network, n);
+        add_event(&m, (struct step_event){.node = n, .before = before[op]}, during, op, op, op + any);
+        op += any;
+        m.forwards += any;
+    }
+    for (int n = nodes - 1, from = op; n >= 0; n--) {
         int to = from;
         while (to < l.ops && l.op[to].node == n) to++;
         add_backward(&m, &l, during, before, n, from, to);
@@ -124,12 +131,12 @@ static bool need(struct sweep *s, int node, unsigned what, size_t bytes)
     return true;
 }
 
-/* Of the first so many inputs; returns whether nothing needed the first so far. */
-static bool need_inputs(struct sweep *s, int node, int inputs)
+/* What a forward reads; returns whether nothing needed the first input so far. */
+static bool need_inputs(struct sweep *s, int node)
 {
     const struct node *at = &s->model->network->graph->node[node];
     bool first = false;
-    for (int k = 0; k < inputs; k++) {
+    for (int k = 0; k < at->layer->inputs; k++) {
         const int x = at->inputs[k] - 1;
         if (x >= 0 && need(s, x, NEEDED_Y, s->model->value[x]) && !k) first = true;
     }
@@ -144,7 +151,7 @@ static void sweep_forward(struct sweep *s, int node, size_t base)
     size_t outputs = m->value[node] + (needed & NEEDED_SAVED ? m->saved[node] : 0);
     m->needed[node] = 0;
     s->held -= (needed & NEEDED_Y ? m->value[node] : 0) + (needed & NEEDED_SAVED ? m->saved[node] : 0);
-    if (need_inputs(s, node, m->network->graph->node[node].layer->inputs) && m->over[node]) outputs -= m->value[node];
+    if (need_inputs(s, node) && m->over[node]) outputs -= m->value[node];
     meet(s, s->held + outputs + base);
 }
 
@@ -152,9 +159,8 @@ static void sweep_backward(struct sweep *s, const struct step_event *e)
 {
     const struct step_model *m = s->model;
     meet(s, s->held + e->after);
-    if (e->reads & READS_Y) need(s, e->node, NEEDED_Y, m->value[e->node]);
-    if (e->reads & READS_SAVED && m->saved[e->node]) need(s, e->node, NEEDED_SAVED, m->saved[e->node]);
-    need_inputs(s, e->node, inputs_read(e->reads, m->network->graph->node[e->node].layer->inputs));
+    for (struct reading r = step_reading(m, e); reading_next(&r);)
+        need(s, r.node, r.saved ? NEEDED_SAVED : NEEDED_Y, r.saved ? m->saved[r.node] : m->value[r.node]);
     meet(s, s->held + e->during);
 }
 
@@ -166,7 +172,7 @@ static int sweep_items(struct sweep *s, struct sequence *sequence, int from, boo
     int event = m->events, kept = sequence->length;
     for (int i = sequence->length - 1; i >= from; i--) {
         const int node = sequence->item[i];
-        if (node >= 0 && !m->needed[node]) continue;
+        if (node >= 0 && (!m->needed[node] || !m->again[node])) continue;
         kept--;
         if (drop) sequence->item[kept] = node;
         if (node >= 0) {

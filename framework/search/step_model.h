@@ -24,7 +24,8 @@ struct step_model {
     size_t *value, *saved, *scratch; /* by node: bytes of a forward */
     double *time;                    /* by node: of a recomputation */
     bool *over;                      /* by node: its output can take the place of its first input */
-    unsigned *reads;                 /* by node: enum reads, of its backward's parts together */
+    bool *again;                     /* by node: it can be recomputed */
+    int forwards;                    /* nodes that have a forward */
     double floor;                    /* time of every pass once */
     /* room for evaluations */
     unsigned *needed;
@@ -33,6 +34,12 @@ struct step_model {
 /* In region. */
 struct step_model step_model_create(const struct network *network, const struct lower_options *options,
                                     struct region *region);
+
+/* What an event of a backward reads of the forward. */
+static inline struct reading step_reading(const struct step_model *model, const struct step_event *event)
+{
+    return reading_of(model->network, event->node, event->reads);
+}
 
 /* A schedule as numbers: a node is its recomputation, STEP_NEXT the next event of the backbone. */
 enum { STEP_NEXT = -1 };

@@ -57,22 +57,27 @@ bool *variants_last_nodes(const struct network *network, const struct node_range
     return marks;
 }
 
+/* Whether the backward of one of nodes [from, to) reads the node's value. */
+static bool reads_value(const struct network *network, int from, int to, int node)
+{
+    for (int i = from; i < to; i++)
+        for (struct reading r = reading_of(network, i, network_reads(network, i)); reading_next(&r);)
+            if (r.node == node && !r.saved) return true;
+    return false;
+}
+
 /* Whether a later recomputation or a backward of the run reads each recomputation. */
 static bool useful(const struct subnetwork *subnetwork, uint64_t recompute)
 {
-    const struct graph *graph = subnetwork->network.graph;
-    uint64_t read = 0; /* nodes whose y is read */
-    for (int i = 1; i <= subnetwork->nodes; i++) {
-        unsigned reads = network_reads(&subnetwork->network, i);
-        if (reads & READS_Y) read |= bit(i - 1);
-        for (int k = 0; k < inputs_read(reads, graph->node[i].layer->inputs); k++)
-            if (graph->node[i].inputs[k] > 1) read |= bit(graph->node[i].inputs[k] - 2);
-    }
+    const struct network *network = &subnetwork->network;
+    const struct graph *graph = network->graph;
+    uint64_t read = 0; /* nodes whose value or saved tensors are read */
+    for (int i = 1; i <= subnetwork->nodes; i++)
+        for (struct reading r = reading_of(network, i, network_reads(network, i)); reading_next(&r);)
+            if (r.node > 0) read |= bit(r.node - 1);
     for (int i = subnetwork->nodes; i >= 1; i--) {
         if (!(recompute & bit(i - 1))) continue;
-        bool saves =
-            network_reads(&subnetwork->network, i) & READS_SAVED && subnetwork->network.binding[i].footprint.saved;
-        if (!saves && !(read & bit(i - 1))) return false;
+        if (!(read & bit(i - 1)) || network->binding[i].runs_once) return false;
         for (int k = 0; k < graph->node[i].layer->inputs; k++)
             if (graph->node[i].inputs[k] > 1) read |= bit(graph->node[i].inputs[k] - 2);
     }
@@ -131,7 +136,7 @@ static void examine(struct subnetwork *subnetwork, uint64_t recompute, struct li
         region_auto *scratch = region_create();
         const struct stage_profile p = probe(subnetwork, kind, recompute, scratch);
         struct variant v = variant_of(subnetwork, kind, &p);
-        const bool reads_y = network_reads(&subnetwork->network, subnetwork->nodes) & READS_Y;
+        const bool reads_y = reads_value(&subnetwork->network, 1, subnetwork->nodes + 1, subnetwork->nodes);
         const bool through = kind == PROBE_THROUGH && subnetwork->sink;
         v.recompute = recompute;
         v.outlives = kind == PROBE_THROUGH && reads_y && !(recompute & bit(subnetwork->nodes - 1));
@@ -150,7 +155,7 @@ static int choose_free(const struct subnetwork *subnetwork, uint64_t forced, int
         int best = -1;
         double best_worth = -1;
         for (int i = 0; i < subnetwork->nodes && i < 64; i++) {
-            if (chosen >> i & 1) continue;
+            if (chosen >> i & 1 || !network_has_forward(&subnetwork->network, i + 1)) continue;
             double bytes = (double)(graph->value[i + 2].bytes + subnetwork->network.binding[i + 1].footprint.saved);
             double worth = bytes / (subnetwork->network.cost[i + 1].forward + 1);
             if (worth > best_worth) best = i, best_worth = worth;
@@ -205,7 +210,7 @@ static void measure_tail(const struct subnetwork *subnetwork, int outlives, stru
     tail->again = p.again;
     tail->keep = p.keep;
     tail->reads = p.reads_input;
-    tail->outlives = network_reads(&subnetwork->network, subnetwork->nodes) & READS_Y;
+    tail->outlives = reads_value(&subnetwork->network, 1, subnetwork->nodes + 1, subnetwork->nodes);
 }
 
 static void measure_stage(const struct network *network, enum rng_mode rng, struct stage *stage)
@@ -239,6 +244,29 @@ static bool same_value(const struct value *a, const struct value *b)
            shape_elements(&a->shape) == shape_elements(&b->shape);
 }
 
+static bool same_tensor(const struct traced_tensor *a, const struct traced_tensor *b, int shift)
+{
+    return a->bytes == b->bytes && a->stays == b->stays && b->writer == a->writer + shift &&
+           (a->stays || b->last == a->last + shift);
+}
+
+/* Whether the backwards of two nodes are the same operator. */
+static bool same_traced(const struct network *network, int node, int shift)
+{
+    const struct traced_backward *a = network->binding[node].traced, *b = network->binding[node + shift].traced;
+    const struct traced_tensor *tensor = network->traced->tensor;
+    if (!a || !b) return !a && !b;
+    if (a->reads != b->reads || a->inputs != b->inputs || a->outputs != b->outputs || a->in_place != b->in_place)
+        return false;
+    for (int k = 0; k < a->reads; k++)
+        if (b->read[k].node != a->read[k].node + shift || b->read[k].what != a->read[k].what) return false;
+    for (int k = 0; k < a->inputs; k++)
+        if (!same_tensor(&tensor[a->input[k]], &tensor[b->input[k]], shift)) return false;
+    for (int k = 0; k < a->outputs; k++)
+        if (!same_tensor(&tensor[a->output[k]], &tensor[b->output[k]], shift)) return false;
+    return true;
+}
+
 static bool same_stage(const struct network *network, const struct stage *a, const struct stage *b)
 {
     const struct graph *g = network->graph;
@@ -256,8 +284,12 @@ static bool same_stage(const struct network *network, const struct stage *a, con
             if (y->inputs[k] != (x->inputs[k] ? x->inputs[k] + shift : 0)) return false;
         if (!same_footprint(&network->binding[i].footprint, &network->binding[i + shift].footprint)) return false;
         if (!same_value(&g->value[i + 1], &g->value[i + 1 + shift])) return false;
+        if (network->binding[i].runs_once != network->binding[i + shift].runs_once ||
+            (network->traced && !same_traced(network, i, shift)))
+            return false;
     }
-    return true;
+    const size_t *across = network->traced ? network->traced->across : NULL;
+    return !across || (across[a->nodes.from] == across[b->nodes.from] && across[a->nodes.to] == across[b->nodes.to]);
 }
 
 static void list_stages(const struct network *network, struct region *region, struct stages *stages)
@@ -273,7 +305,8 @@ static void list_stages(const struct network *network, struct region *region, st
         stage->input = stage->nodes.from ? network_round(network, before->bytes) : 0;
         stage->output = network_round(network, after->bytes);
         if (s + 1 < ranges.count) stage->gradient = network_round(network, after->gradient_bytes);
-        stage->outlives = stage->nodes.from && network_reads(network, stage->nodes.from - 1) & READS_Y;
+        if (network->traced) stage->gradient = network->traced->across[stage->nodes.to];
+        stage->outlives = s && reads_value(network, ranges.range[s - 1].from, stage->nodes.from, stage->nodes.from - 1);
         for (int i = stage->nodes.from; i < stage->nodes.to; i++) stage->time += network_first_time(network, i);
         stage->class = s;
         for (int other = 0; other < s && stage->class == s; other++)
@@ -306,7 +339,9 @@ struct stages variants_list(const struct network *network, enum rng_mode rng, st
     NEW(region, stages.run, (size_t)stages.count * (size_t)stages.reach);
     for (int first = 0; first < stages.count; first++)
         for (int count = 1; count <= stages.reach && first + count <= stages.count; count++) {
-            int nodes = stages.stage[first + count - 1].nodes.to - stages.stage[first].nodes.from;
+            const int from = stages.stage[first].nodes.from, to = stages.stage[first + count - 1].nodes.to;
+            int nodes = 0;
+            for (int i = from; i < to; i++) nodes += network_has_forward(network, i);
             if (count > 1 && nodes > RUN_NODES_MAX) break;
             stages.partial |= count == 1 && nodes > FREE_NODES_MAX;
             struct run **run = &stages.run[first * stages.reach + count - 1];

@@ -57,10 +57,8 @@ static bool list_operands(struct windows *w, int from, int to)
     bool fits = true;
     for (int e = from; e < to; e++) {
         const struct step_event *event = &w->model->event[e];
-        const struct node *node = &w->model->network->graph->node[event->node];
         fits &= list_node(w, event->node);
-        for (int k = 0; k < inputs_read(event->reads, node->layer->inputs); k++)
-            fits &= list_node(w, node->inputs[k] - 1);
+        for (struct reading r = step_reading(w->model, event); reading_next(&r);) fits &= list_node(w, r.node);
     }
     return fits;
 }

@@ -53,6 +53,16 @@ Test(graph_print, a_printed_graph_is_the_same_graph)
          "  - {name: d3, phase: backward, time: 4, reads: [z, loss], writes: [dz]}\n"
          "  - {name: d2, phase: backward, time: 5, reads: [dz, y], writes: [dy]}\n",
          ""},
+        {"policy: {name: optimal, budget: least}\nbatch: 2\ngradients: written\ntensors: [{name: image, bytes: 5, "
+         "constant: true}, {name: a.y, bytes: 7}, {name: m, bytes: 4}, {name: k, bytes: 6, kept: true}, {name: b, "
+         "bytes: "
+         "7}, {name: d1.y, bytes: 9}, {name: d2, bytes: 3}, {name: d3, bytes: 3}]\noperators:\n"
+         "  - {name: mm, time: 2, first: 1, reads: [image], writes: [a.y, m, k], scratch: 10, random: true}\n"
+         "  - {name: mm, time: 3, reads: [a.y], writes: [b], in_place: true}\n"
+         "  - {name: mm, phase: backward, time: 4, reads: [b, m], writes: [d1.y]}\n"
+         "  - {name: sum, phase: backward, time: 4, scratch: 5, reads: [d1.y, k], writes: [d2]}\n"
+         "  - {name: sum, phase: backward, time: 1, reads: [d2, a.y], writes: [d3], in_place: true}\n",
+         "batch=6"},
     };
     struct region *region = region_create();
     for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {

@@ -7,35 +7,55 @@ static bool is_first(const struct op *op) { return op->kind == OP_FORWARD && !op
 /* Of a node: what of its memory is live when the forward ends, and which nodes read its output later. */
 struct node_use {
     size_t kept, recomputations;
+    int reads; /* of a traced step: the first row of what it reads */
     struct readers {
         const char *names;
         int last;            /* node; -1: none */
     } backwards, recomputed; /* whose backward reads its output or saved tensors; whose recomputation */
 };
 
-static void add_reader(struct readers *readers, int reader, const struct plan_data *a, struct region *region)
+static void add_reader(struct readers *readers, int reader, const char *name, struct region *region)
 {
     enum { LONG = 60 };
     const char *names = readers->names;
     if (readers->last == reader) return;
     readers->last = reader;
     if (strlen(names) <= LONG)
-        readers->names = region_text(region, "%s%s%s", names, *names ? ", " : "", a->node[reader].name);
+        readers->names = region_text(region, "%s%s%s", names, *names ? ", " : "", name);
     else if (!strstr(names, ", ..."))
         readers->names = region_text(region, "%s, ...", names);
+}
+
+/* The same of a traced step, whose backwards go by the names of operators. */
+static void add_operand_reads(struct node_use *use, const struct op *op, const struct plan_data *a,
+                              struct region *region)
+{
+    const bool backward = op->kind == OP_BACKWARD;
+    use[op->node].recomputations += op->recompute;
+    for (int i = use[op->node].reads; i < a->reads && a->read[i].node == op->node; i++) {
+        const struct plan_data_read *r = &a->read[i];
+        if (r->backward == backward)
+            add_reader(backward ? &use[r->of].backwards : &use[r->of].recomputed, op->node, plan_data_op_name(a, op),
+                       region);
+    }
 }
 
 /* The nodes whose values an op reads. */
 static void add_reads(struct node_use *use, const struct op *op, const struct plan_data *a, struct region *region)
 {
     const bool backward = op->kind == OP_BACKWARD;
+    const char *name = a->node[op->node].name;
     if (is_first(op) || op->kind == OP_COPY || op->kind == OP_ACCUMULATE) return;
+    if (a->operators) {
+        add_operand_reads(use, op, a, region);
+        return;
+    }
     for (int k = 0; k < NODE_INPUTS_MAX; k++) {
         const int writer = a->node[op->node].inputs[k] - 1;
         if (op->x[k] < 0 || writer < 0) continue;
-        add_reader(backward ? &use[writer].backwards : &use[writer].recomputed, op->node, a, region);
+        add_reader(backward ? &use[writer].backwards : &use[writer].recomputed, op->node, name, region);
     }
-    if (backward && (op->y >= 0 || op->saved >= 0)) add_reader(&use[op->node].backwards, op->node, a, region);
+    if (backward && (op->y >= 0 || op->saved >= 0)) add_reader(&use[op->node].backwards, op->node, name, region);
     use[op->node].recomputations += op->recompute;
 }
 
@@ -79,10 +99,12 @@ json_t *node_rows(const struct plan_data *a, bool timed, struct region *region)
     struct node_use *use;
     NEW(region, use, (size_t)a->nodes);
     for (int i = 0; i < a->nodes; i++) use[i] = (struct node_use){.backwards = {"", -1}, .recomputed = {"", -1}};
+    for (int i = a->reads - 1; i >= 0; i--) use[a->read[i].node].reads = i;
     add_kept(use, a, region);
     for (int i = 0; i < a->ops; i++) add_reads(use, &a->op[i], a, region);
     for (int i = 0; i < a->nodes; i++) {
         const struct plan_data_node *n = &a->node[i];
+        if (a->operators && !a->traced[i].forward) continue;
         const double work = timed ? n->forward_time : n->forward_flops;
         ADD(rows,
             FIGURES(KEY("name", n->name), KEY("layer", n->layer), KEY("shape", n->shape),

@@ -18,12 +18,14 @@ static void add_plan(const struct plan *plan, json_t *all)
 {
     const struct network *network = plan->network;
     const struct slicing slicing = graph_slicing(network->graph);
+    int forwards = 0;
     json_t *bits = json_array(), *after = json_array(), *whole = json_array();
     int64_t parameters = 0;
     for (int i = 0; i < network->graph->parameters; i++) parameters += network->graph->parameter[i].elements;
     if (network->backend) PUT(all, "parameters", parameters); /* a graph file has bytes alone */
     for (int i = 0; i < network->graph->nodes; i++) {
         const struct footprint *f = &network->binding[i].footprint;
+        forwards += network_has_forward(network, i);
         if (f->signs && f->saved) ADD(bits, network->graph->node[i].name);
         if (network->graph->node[i].relu_of_input) ADD(after, network->graph->node[i].name);
         if (slicing.slices > 1 && slicing_whole(&slicing, i)) ADD(whole, network->graph->node[i].name);
@@ -35,7 +37,7 @@ static void add_plan(const struct plan *plan, json_t *all)
             KEY("static", figures_named(static_names, plan->static_bytes, STATICS)),
             KEY("live_peak", figures_named(category_names, plan->peak_by_category, CATEGORIES)),
             KEY("recomputations", plan->recomputations), KEY("time", plan->time), KEY("slowdown", plan->slowdown),
-            KEY("nodes", network->graph->nodes), KEY("schedule", plan->schedule), KEY("relu_bits", bits),
+            KEY("nodes", forwards), KEY("schedule", plan->schedule), KEY("relu_bits", bits),
             KEY("relus_after_pools", after), KEY("hash", DIGEST_TEXT(plan->hash)));
 }
 
@@ -68,13 +70,19 @@ static json_t *peak_figures(const struct plan *plan)
 
 json_t *figures_of_ops(const struct plan *plan)
 {
-    json_t *ops = json_array();
-    for (int i = 0; i < plan->lowered.ops; i++) {
-        char text[128];
-        ADD(ops, FIGURES(KEY("number", i), KEY("op", plan_op_text(plan, i, text)), KEY("live_bytes", plan->live[i]),
-                         KEY("saves", json_boolean(plan->lowered.op[i].save)),
-                         KEY("sets_peak", json_boolean(i == plan->peak_op))));
-    }
+    const struct lowered *l = &plan->lowered;
+    region_auto *region = region_create();
+    json_t *ops = json_array(), **frees;
+    char text[128];
+    NEW(region, frees, (size_t)l->ops + 1);
+    for (int i = 0; i < l->ops; i++) frees[i] = json_array();
+    for (int i = 0; i < l->buffers; i++) ADD(frees[l->buffer[i].death], plan_buffer_text(plan, i, text));
+    for (int i = 0; i < l->ops; i++)
+        ADD(ops, FIGURES(KEY("number", i), KEY("op", plan_op_text(plan, i, text)), KEY("name", plan_op_name(plan, i)),
+                         KEY("pass", l->op[i].kind == OP_FORWARD ? "forward" : "backward"),
+                         KEY("recompute", json_boolean(l->op[i].recompute)), KEY("live_bytes", plan->live[i]),
+                         KEY("saves", json_boolean(l->op[i].save)), KEY("sets_peak", json_boolean(i == plan->peak_op)),
+                         KEY("frees", frees[i])));
     return ops;
 }
 
@@ -122,6 +130,7 @@ static void count_node(struct stage_counts *stage, const struct plan *plan, int 
     stage->forward_flops += n->flops.forward;
     stage->backward_flops += (params ? n->flops.backward_params : 0) + (input ? n->flops.backward_input : 0);
     if (forwards->saves) stage->saved_bytes += network_round(network, f->saved);
+    stage->nodes += network_has_forward(network, node);
     stage->recomputed += forwards->recomputations > 0;
     stage->recomputations += forwards->recomputations;
 }
@@ -157,18 +166,21 @@ static json_t *stage_figures(const struct plan_summary *s, struct node_range ran
 {
     const struct network *network = s->job->plan->network;
     const struct graph *graph = network->graph;
-    const char *first = graph->node[range.from].name, *last = graph->node[range.to - 1].name;
+    int from = range.from; /* the first that has a forward */
+    while (!network_has_forward(network, from)) from++;
+    const char *first = graph->node[from].name, *last = graph->node[range.to - 1].name;
     const char *group = group_of(graph, range);
     const bool timed = !network->backend; /* times of a file stand for flops */
     const struct value *output = &graph->value[graph->node[range.to - 1].output];
-    struct stage_counts stage = {.nodes = range.to - range.from};
+    const size_t gradient = network->traced ? network->traced->across[range.to] : output->gradient_bytes;
+    struct stage_counts stage = {.nodes = 0};
     char shape[96];
     for (int i = range.from; i < range.to; i++) count_node(&stage, s->job->plan, i, &forwards[i]);
     return FIGURES(
         KEY("stage", region_text(s->region, "%s%s%s%s%s", group ? group : "", group ? ": " : "", within(group, first),
                                  stage.nodes > 1 ? " .. " : "", stage.nodes > 1 ? within(group, last) : "")),
         KEY("first", first), KEY("last", last), KEY("group", group), KEY("shape", shape_print(&output->shape, shape)),
-        KEY("output_bytes", network_round(network, output->bytes)), KEY("gradient_bytes", output->gradient_bytes),
+        KEY("output_bytes", network_round(network, output->bytes)), KEY("gradient_bytes", gradient),
         KEY("saved_bytes", stage.saved_bytes), KEY("scratch_bytes", stage.scratch_bytes),
         KEY(timed ? "forward_time" : "forward_flops", stage.forward_flops),
         KEY(timed ? "backward_time" : "backward_flops", stage.backward_flops), KEY("nodes", stage.nodes),

@@ -18,7 +18,7 @@
 /* ---- processes that read ---- */
 
 /* What is done for each of many files or pairs of files, and a figure that says that one could not be read. */
-struct reading {
+struct result_reading {
     json_t *(*read)(const void *of, size_t i);
     bool (*failed)(const json_t *made);
     const void *of;
@@ -28,7 +28,7 @@ struct reading {
 
 /* The process: writes a figure after the other, and ends with one that failed, since a damaged file may have left the
  * library in any state. */
-static _Noreturn void read_on(const struct reading *r, size_t first, int to)
+static _Noreturn void read_on(const struct result_reading *r, size_t first, int to)
 {
     FILE *out = fdopen(to, "w");
     bool going = out;
@@ -41,7 +41,7 @@ static _Noreturn void read_on(const struct reading *r, size_t first, int to)
 
 /* Appends to made what a process makes of the next ones. Returns how the process ended: its exit code, 128 + n for
  * signal n, -1: it could not be started. */
-static int read_some(const struct reading *r, json_t *made)
+static int read_some(const struct result_reading *r, json_t *made)
 {
     int ends[2], state = 0;
     if (pipe2(ends, O_CLOEXEC) != 0) return -1;
@@ -64,7 +64,7 @@ static int read_some(const struct reading *r, json_t *made)
 }
 
 /* An array of what is made of each; of one that ends its process, what lost() makes. */
-static json_t *read_apart(const struct reading *r, json_t *(*lost)(const void *of, size_t i, int ended))
+static json_t *read_apart(const struct result_reading *r, json_t *(*lost)(const void *of, size_t i, int ended))
 {
     json_t *made = json_array();
     for (size_t i; (i = json_array_size(made)) < r->count;) {
@@ -164,7 +164,7 @@ static json_t *lost_row(const void *paths, size_t i, int ended)
 
 json_t *result_rows(const char *const *path, size_t count)
 {
-    return read_apart(&(struct reading){read_row, is_unreadable, path, count, "reading files"}, lost_row);
+    return read_apart(&(struct result_reading){read_row, is_unreadable, path, count, "reading files"}, lost_row);
 }
 
 json_t *result_row(const char *path)
@@ -196,7 +196,7 @@ static json_t *lost_verdict(const void *pairs, size_t i, int ended)
 
 json_t *result_verdicts(const struct result_pair *pair, size_t count)
 {
-    return read_apart(&(struct reading){compare_pair, is_none, pair, count, "comparing files"}, lost_verdict);
+    return read_apart(&(struct result_reading){compare_pair, is_none, pair, count, "comparing files"}, lost_verdict);
 }
 
 /* ---- baselines ---- */

@@ -17,14 +17,11 @@ static json_t *event_figures(const struct step_model *m, const struct step_event
 {
     const struct node *node = &m->network->graph->node[e->node];
     const bool forward = e->kind == STEP_FORWARD;
-    const int inputs = forward ? node->layer->inputs : inputs_read(e->reads, node->layer->inputs);
     const char *kind = forward ? "forward" : e->half ? "half" : "backward";
     json_t *reads = json_array(), *saved = json_array();
-    for (int k = 0; k < inputs; k++)
+    for (int k = 0; forward && k < node->layer->inputs; k++)
         if (node->inputs[k]) ADD(reads, node->inputs[k] - 1);
-    const unsigned own = forward ? 0 : e->reads;
-    if (own & READS_Y) ADD(reads, e->node);
-    if (own & READS_SAVED && m->saved[e->node]) ADD(saved, e->node);
+    for (struct reading r = step_reading(m, e); !forward && reading_next(&r);) ADD(r.saved ? saved : reads, r.node);
     return FIGURES(KEY("node", e->node), KEY("kind", kind), KEY("reads", reads), KEY("reads_saved", saved),
                    KEY("during_bytes", e->during), KEY("after_bytes", e->after), KEY("before_bytes", e->before));
 }

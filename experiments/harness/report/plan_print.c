@@ -185,8 +185,8 @@ static void print_head(const struct plan_summary *s, FILE *out)
     char shape[96];
     spec_print_head(spec, out);
     if (!backend)
-        fprintf(out, "policy %s on %d nodes in %.0f stages; times are in the file's unit\n\n", spec->policy->name,
-                s->job->graph->nodes, figure_number(s->figures, "stages"));
+        fprintf(out, "policy %s on %.0f nodes in %.0f stages; times are in the file's unit\n\n", spec->policy->name,
+                figure_number(s->figures, "nodes"), figure_number(s->figures, "stages"));
     if (spec->graph && spec->graph->mapping) fprintf(out, "%s\n\n", spec->graph->mapping);
     if (!backend) return;
     fprintf(out,

@@ -87,7 +87,7 @@ static enum status add_plan(struct result *r, const struct plan_data *a, json_t 
             KEY("static_bytes", figures_named(static_names, a->memory, STATICS)), KEY("ops", ops));
     for (int i = 0; i < a->ops; i++) {
         char text[128];
-        push(ops, "text", json_string(op_text(&a->op[i], a->node[a->op[i].node].name, text)));
+        push(ops, "text", json_string(op_text(&a->op[i], plan_data_op_name(a, &a->op[i]), text)));
         push(ops, "phase", json_integer(phase_of(&a->op[i])));
     }
     const enum status status = add_live(a, r->h5.path, r->region, ops);

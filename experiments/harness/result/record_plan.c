@@ -161,11 +161,50 @@ const struct field record_budget_columns[] = {
     {0},
 };
 
+/* Of a traced step alone. */
+#define ROW(type, member) offsetof(struct plan_data_##type, member)
+
+static const struct field operator_columns[] = {
+    {"backward", NUMBER_TEXT, 1, ROW(operator, backward)},
+    {"forward", NUMBER_U8, 1, ROW(operator, forward), NULL, "1: the node has a forward"},
+    {"has_backward", NUMBER_U8, 1, ROW(operator, has_backward), NULL, "1: the operator `backward` is its backward"},
+    {"runs_once", NUMBER_U8, 1, ROW(operator, runs_once), NULL, "1: its forward is not recomputed"},
+    {"in_place", NUMBER_U8, 1, ROW(operator, in_place), NULL,
+     "1: the backward's first output may take the place of a dead input"},
+    {0},
+};
+static const struct field read_columns[] = {
+    {"node", NUMBER_I32, 1, ROW(read, node), NULL, "row of /plan/nodes, whose pass reads"},
+    {"of", NUMBER_I32, 1, ROW(read, of), NULL, "row of /plan/nodes, whose forward wrote it"},
+    {"what", NUMBER_U32, 1, ROW(read, what), NULL, "0 the value, 1 the saved tensors, 2 what is written once"},
+    {"backward", NUMBER_U8, 1, ROW(read, backward), NULL, "1: the backward reads, 0: the forward"},
+    {0},
+};
+static const struct field tensor_columns[] = {
+    {"name", NUMBER_TEXT, 1, ROW(tensor, name)},
+    {"bytes", NUMBER_U64, 1, ROW(tensor, bytes), "byte", "written by a backward"},
+    {"stays", NUMBER_U8, 1, ROW(tensor, stays), NULL, "1: live to the end of the step"},
+    {0},
+};
+static const struct field use_columns[] = {
+    {"node", NUMBER_I32, 1, ROW(use, node), NULL, "row of /plan/nodes, whose backward uses the tensor"},
+    {"tensor", NUMBER_I32, 1, ROW(use, tensor), NULL, "row of /plan/tensors"},
+    {"writes", NUMBER_U8, 1, ROW(use, writes), NULL, "1: writes it, 0: reads it"},
+    {0},
+};
+static const struct field operand_columns[] = {
+    {"op", NUMBER_I32, 1, ROW(operand, op), NULL, "row of /plan/ops"},
+    {"buffer", NUMBER_I32, 1, ROW(operand, buffer), NULL, "row of /plan/buffers; -1 none"},
+    {"writes", NUMBER_U8, 1, ROW(operand, writes), NULL, "1: the op writes it, 0: reads it"},
+    {0},
+};
+
 /* The tables of struct plan_data. count, rows: its members. */
 static const struct plan_table {
     const char *group, *scale;
     const struct field *columns;
     size_t count, rows, stride;
+    bool traced; /* only in files of traced steps */
 } tables[] = {
     {"/plan/nodes", "node", record_model_columns, DATA(nodes), DATA(node), sizeof(struct plan_data_node)},
     {"/plan/nodes", "node", record_node_columns, DATA(nodes), DATA(node), sizeof(struct plan_data_node)},
@@ -179,6 +218,13 @@ static const struct plan_table {
     {"/plan/ops", "op", record_op_columns, DATA(ops), DATA(op), sizeof(struct op)},
     {"/plan/ops", "op", live_columns, DATA(ops), DATA(live), sizeof(size_t)},
     {"/plan/buffers", "buffer", record_buffer_columns, DATA(buffers), DATA(buffer), sizeof(struct buffer)},
+    {"/plan/operators", "operator", operator_columns, DATA(operators), DATA(traced), sizeof(struct plan_data_operator),
+     true},
+    {"/plan/reads", "read", read_columns, DATA(reads), DATA(read), sizeof(struct plan_data_read), true},
+    {"/plan/tensors", "tensor", tensor_columns, DATA(tensors), DATA(tensor), sizeof(struct plan_data_tensor), true},
+    {"/plan/uses", "use", use_columns, DATA(uses), DATA(use), sizeof(struct plan_data_use), true},
+    {"/plan/operands", "operand", operand_columns, DATA(operands), DATA(operand), sizeof(struct plan_data_operand),
+     true},
 };
 enum { TABLES = sizeof tables / sizeof *tables };
 
@@ -194,12 +240,12 @@ void record_plan_names(const struct plan_data *data, struct region *region, stru
     NEW(region, names->peak, (size_t)a->buffers);
     names->peaks = 0;
     for (int i = 0; i < a->ops; i++) {
-        names->op[i] = region_text(region, "%s", op_text(&a->op[i], a->node[a->op[i].node].name, text));
+        names->op[i] = region_text(region, "%s", op_text(&a->op[i], plan_data_op_name(a, &a->op[i]), text));
         if (a->live[i] > a->live[peak_op]) peak_op = i;
     }
     for (int i = 0; i < a->buffers; i++) {
         const struct buffer *b = &a->buffer[i];
-        names->buffer[i] = region_text(region, "%s", buffer_text(b, a->node[b->node].name, text));
+        names->buffer[i] = region_text(region, "%s", buffer_text(b, plan_data_buffer_name(a, b), text));
         if (b->birth <= peak_op && peak_op <= b->death) names->peak[names->peaks++] = names->buffer[i];
     }
 }
@@ -287,6 +333,7 @@ void record_plan(struct h5 *h5, const struct job *job)
     h5_text(h5, "/plan/schedule", data.schedule);
     for (const struct plan_table *t = tables; t < tables + TABLES; t++) {
         const void *rows;
+        if (t->traced && !data.operators) continue;
         memcpy(&rows, (char *)&data + t->rows, sizeof rows);
         table_write(h5, t->group, t->scale, t->columns, (size_t)*count_of(t, &data), rows, t->stride);
     }
@@ -303,6 +350,7 @@ static int rows_of(struct h5 *h5, const struct plan_table *table)
     enum { ROWS_MAX = 1 << 26 };
     char path[256];
     snprintf(path, sizeof path, "%s/%s", table->group, table->scale);
+    if (table->traced && !h5_exists(h5, path)) return 0;
     uint64_t rows = h5_rows(h5, path);
     if (rows > ROWS_MAX) h5_refuse(h5, path, "has more rows than a plan can have");
     return h5->broken ? 0 : (int)rows;
@@ -323,6 +371,23 @@ static void read_figures(struct h5 *h5, struct plan_data *a, bool added, struct 
     h5_read_rows(h5, "/memory/predicted", NUMBER_U64, 1, 0, (uint64_t)categories, a->memory);
 }
 
+/* Gives the ops their operands; rows that do not ascend are left for the check. */
+static void take_operands(struct plan_data *data, struct region *region)
+{
+    for (int i = 0, to; i < data->operands; i = to) {
+        const int at = data->operand[i].op;
+        for (to = i + 1; to < data->operands && data->operand[to].op == at; to++) continue;
+        if (at < 0 || at >= data->ops) continue;
+        struct op *op = &data->op[at];
+        op->reads = op->writes = 0;
+        NEW(region, op->operand, (size_t)(to - i));
+        for (int k = i; k < to; k++) {
+            op->operand[k - i] = data->operand[k].buffer;
+            *(data->operand[k].writes ? &op->writes : &op->reads) += 1;
+        }
+    }
+}
+
 enum status record_plan_read(struct h5 *h5, struct region *region, struct plan_data *data)
 {
     *data = (struct plan_data){0};
@@ -333,11 +398,13 @@ enum status record_plan_read(struct h5 *h5, struct region *region, struct plan_d
     for (const struct plan_table *t = tables; t < tables + TABLES; t++) {
         const size_t count = (size_t)*count_of(t, data);
         void *rows;
+        if (t->traced && !count) continue;
         memcpy(&rows, (char *)data + t->rows, sizeof rows);
         if (!rows) rows = region_array(region, count, t->stride);
         memcpy((char *)data + t->rows, &rows, sizeof rows);
         table_read(h5, t->group, t->columns, count, rows, t->stride, added, region);
     }
+    if (!h5->broken) take_operands(data, region);
     if (added) return h5_status(h5);
     for (int i = 0; i < data->nodes; i++) data->node[i].whole = true;
     for (int i = 0; i < data->ops; i++) data->op[i].gradients = data->op[i].slice = WHOLE_BATCH;

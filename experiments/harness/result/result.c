@@ -202,7 +202,8 @@ static enum status read_all(struct result *r, const char *path)
     TRY(check_schema(r));
     read_root(r);
     TRY(read_tensors(r, "/plan/parameters", &r->parameters));
-    if (r->parameters.count == 0) return fail(ST_FAILED, "%s: has no parameters", r->h5.path);
+    if (r->parameters.count == 0 && !h5_exists(&r->h5, "/plan/operators"))
+        return fail(ST_FAILED, "%s: has no parameters", r->h5.path);
     TRY(read_tensors(r, "/plan/running_states", &r->running));
     return read_steps(r);
 }

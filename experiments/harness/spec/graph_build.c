@@ -71,11 +71,39 @@ static void scale_bytes(int64_t *bytes, int64_t batch, int64_t to)
     *bytes = whole > most / to ? most : whole * to + (*bytes % batch * to + batch - 1) / batch;
 }
 
+/* The traced step in proportion to another batch. */
+static enum status build_step(const struct graph_build *build, int64_t batch, int64_t to, int *at,
+                              struct network **network)
+{
+    struct traced_step *step = build->step;
+    if (batch != to) {
+        struct region *region = build->yaml.region;
+        NEW(region, step, 1);
+        *step = *build->step;
+        NEW(region, step->node, (size_t)step->nodes);
+        NEW(region, step->tensor, (size_t)step->tensors);
+        for (int i = 0; i < step->nodes; i++) {
+            struct traced_node *n = &step->node[i];
+            *n = build->step->node[i];
+            int64_t *bytes[] = {&n->output, &n->saved, &n->kept, &n->forward_scratch, &n->backward_scratch};
+            double *time[] = {&n->forward, &n->once, &n->backward};
+            for (size_t k = 0; k < sizeof bytes / sizeof *bytes; k++) scale_bytes(bytes[k], batch, to);
+            for (size_t k = 0; k < sizeof time / sizeof *time; k++) *time[k] *= (double)to / (double)batch;
+        }
+        for (int i = 0; i < step->tensors; i++) {
+            step->tensor[i] = build->step->tensor[i];
+            if (!step->tensor[i].stays) scale_bytes(&step->tensor[i].bytes, batch, to);
+        }
+    }
+    return traced_step_create(step, at, network);
+}
+
 enum status graph_build_network(const struct graph_build *build, int64_t to, int *at, struct network **network)
 {
     region_auto *region = region_create();
     const int64_t batch = build->batch ? build->batch : to;
     struct abstract_node *node;
+    if (build->step) return build_step(build, batch, to, at, network);
     NEW(region, node, (size_t)build->nodes + 1);
     for (int i = 0; i < build->nodes; i++) {
         struct abstract_stage *s = &node[i].stage;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backend/abstract_graph.h"
+#include "backend/traced_step.h"
 #include "yaml/yaml_read.h"
 
 enum { GRAPH_NODES_MAX = 1 << 16 };
@@ -15,6 +16,7 @@ struct graph_build {
     bool full;                    /* there were more nodes than can be planned */
     int nodes;
     struct abstract_node *node;
+    struct traced_step *step;    /* in place of nodes; NULL: the file has nodes */
     struct names *names;         /* of the nodes; a copy that was renamed is there under both names */
     const struct yaml_tree **at; /* of each node: what made it in the file */
 };

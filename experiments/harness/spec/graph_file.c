@@ -61,7 +61,8 @@ const struct setting graph_file_keys[] = {
     {"drop_dead", SETTING_BOOL, offsetof(struct spec, drop_dead), 0, 0, "true", NULL,
      "leave out recomputations whose result no op reads"},
     {.key = NULL}};
-static const char *const also_file[] = {"rematch", "stages", "nodes", "tensors", "operators", "static", "policy", NULL};
+static const char *const also_file[] = {"rematch",   "stages", "nodes",  "tensors", "operators",
+                                        "gradients", "static", "policy", NULL};
 
 /* The list of a file or a group; NULL: it has none. */
 static const struct yaml_tree *list_of(const struct yaml_tree *tree, const char **key)
@@ -205,7 +206,7 @@ static void read_file(struct graph_build *b, const struct yaml_tree *root, struc
     if (yaml_tree_get(root, "policy")) spec_read_section(r, spec_section("policy"), root, spec);
     if (yaml_tree_get(root, "operators")) {
         trace_read(b, root, &trace);
-        if (!errors_count(r->errors)) trace_to_nodes(&trace);
+        if (!errors_count(r->errors)) trace_to_step(&trace);
     } else if ((b->list = list_of(root, &key))) {
         read_list(b, b->list, key);
     } else {
@@ -315,8 +316,12 @@ char *graph_file_print(const struct spec *spec, const struct network *network, s
     yaml_write_settings(graph_file_keys, spec, "", "\n", region, out);
     fprintf(out, "\nstatic: %zu\n", network->graph->value[0].bytes);
     if (spec->policy) spec_print_section(spec, spec_section("policy"), region, out);
-    fputs("nodes:\n", out);
-    for (int i = 0; i < network->graph->nodes; i++) print_node(network, i, region, out);
+    if (network->traced) {
+        trace_print(network, region, out);
+    } else {
+        fputs("nodes:\n", out);
+        for (int i = 0; i < network->graph->nodes; i++) print_node(network, i, region, out);
+    }
     fclose(out);
     return region_text(region, "%s", text);
 }

@@ -1,50 +1,48 @@
 /* A training step that was traced elsewhere, as a graph file gives it: `tensors` and `operators` in the order in which
- * they ran. A forward operator whose result is read becomes a node, known by the operator's number. What forward
- * operators read of its outputs is its value; what backward operators alone read, its saved tensors. A backward
- * operator belongs to a node; together they are its backward. The limits of that are stated in experiments/README.md.
+ * they ran. A forward operator whose result is read becomes a node. What forward operators read of its outputs is its
+ * value; what backward operators alone read, its saved tensors. Backward operators stay what they are, in their order;
+ * the rules are in experiments/README.md.
  */
 #pragma once
+
+#include <stdio.h>
 
 #include "spec/graph_build.h"
 
 enum phase_choice { OPERATOR_FORWARD, OPERATOR_BACKWARD };
-enum role { ROLE_UNREAD, ROLE_SAVED, ROLE_VALUE };
+enum role { ROLE_UNREAD, ROLE_KEPT, ROLE_SAVED, ROLE_VALUE };
 enum { NONE = -1 };
 
 struct tensor {
     const char *name, *alias;
     int64_t bytes;
-    bool constant;
+    bool constant, kept;
     const struct yaml_tree *at;
     int same;                            /* itself, or the tensor that it is a view of */
     int writer;                          /* operator; NONE: a constant */
     bool read, read_forward, of_forward; /* by a live operator that is no view; by one of the forward; a constant */
     enum role role;                      /* written by a forward operator */
-    int value;                           /* written by a backward operator: node of whose value it is the gradient */
-    bool added;                          /* the same: to another gradient */
-    int lowest, last;                    /* the same: least node that reads it, last operator that does */
-    int users, *user;                    /* nodes that read or write it, in ascending order */
+    int number;                          /* written by a backward operator: among those of the step */
+    int users, *user;                    /* operators that are nodes and read or write it, in ascending order */
 };
 
 struct operation {
     const char *name, *of;
     int phase;
-    double time;
-    bool in_place;
+    double time, first; /* first: that its first run takes besides */
+    int64_t scratch;
+    bool in_place, random;
     struct setting_list read_names, write_names;
     const struct yaml_tree *at;
     int reads, writes; /* different tensors, none a view */
     int *read, *write;
     bool live;
-    int node, next; /* of a backward operator; the one of the same node before it, NONE */
-    /* of a node */
-    int inputs, *input; /* nodes */
-    int taken;          /* the last node one of whose backward operators wrote its gradient */
-    int64_t bytes, gradient, held;
-    double back_time, once;
-    bool back;    /* has a backward */
-    int value;    /* in build; NONE: not added yet */
-    int backward; /* the last of its backward operators */
+    int node; /* forward, live: its number; backward: the operator whose node it runs with, NONE at first */
+    /* forward, live */
+    int inputs, *input; /* operators */
+    int64_t bytes;      /* of its value */
+    double once;
+    int backwards, *backward; /* that run with it, in their order */
 };
 
 struct trace {
@@ -54,11 +52,18 @@ struct trace {
     struct tensor *tensor;
     struct operation *op;
     const struct tensor **sorted; /* by name */
-    struct names *nodes;          /* by name */
+    struct names *forwards, *all; /* numbers of live operators by name: of the forward, of both */
+    bool static_gradients;        /* what backward operators write for no reader is always there */
 };
+
+/* Members of struct tensor and struct operation. */
+extern const struct setting trace_tensor_keys[], trace_operator_keys[];
 
 /* Reads the file's tensors and operators and checks that they are a step; every error is reported. */
 void trace_read(struct graph_build *build, const struct yaml_tree *root, struct trace *trace);
 
-/* Appends the nodes of a trace without errors, and sets build->always and build->mapping. */
-void trace_to_nodes(struct trace *trace);
+/* The tensors and operators of a network that was made of a trace, as a file that gives the same one. */
+void trace_print(const struct network *network, struct region *region, FILE *out);
+
+/* Sets build's step, mapping, places and bytes that are always there. */
+void trace_to_step(struct trace *trace);

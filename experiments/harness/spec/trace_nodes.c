@@ -45,15 +45,22 @@ static void find_live(struct trace *s)
     }
 }
 
-/* What each of a node's outputs is; where no forward operator reads one, the largest that is read at all is the value.
- */
+/* What each of a node's outputs is; where no forward operator reads one, the largest that backward operators read is
+ * the value, which can take an input's place. */
 static void find_roles(struct trace *s, struct operation *op)
 {
     struct tensor *best = NULL;
     for (int k = 0; k < op->writes; k++) {
         struct tensor *t = &s->tensor[op->write[k]];
-        t->role = t->read_forward ? ROLE_VALUE : t->read ? ROLE_SAVED : ROLE_UNREAD;
-        if (!best || t->role > best->role || (t->role == best->role && t->bytes > best->bytes)) best = t;
+        t->role = t->read_forward ? ROLE_VALUE : !t->read ? ROLE_UNREAD : t->kept ? ROLE_KEPT : ROLE_SAVED;
+        if (t->kept && t->read_forward)
+            yaml_read_error(&s->build->yaml, t->at, NULL, "kept",
+                            "'%.*s' is read by a forward operator; expected backward operators alone, or an operator "
+                            "that is random",
+                            text_shown(t->name, 60), t->name);
+        if (t->role >= ROLE_SAVED &&
+            (!best || t->role > best->role || (t->role == best->role && t->bytes > best->bytes)))
+            best = t;
     }
     if (best) best->role = ROLE_VALUE;
     for (int k = 0; k < op->writes; k++)
@@ -71,7 +78,7 @@ static void find_nodes(struct trace *s)
             continue;
         }
         op->time += views;
-        op->once = dead;
+        op->once = dead + op->first;
         views = dead = 0;
         find_roles(s, op);
         for (int k = 0; k < op->reads; k++) add_input(s, op, node_of(s, op->read[k]));
@@ -80,17 +87,20 @@ static void find_nodes(struct trace *s)
         s->op[s->loss].once += s->op[i].time;
 }
 
-/* ---- which node a backward operator belongs to ---- */
+/* ---- the node that a backward operator runs with ---- */
 
-/* Names the nodes, and lists them at the tensors that they read or write. */
+/* Names the live operators, and lists those of the forward at the tensors that they read or write. */
 static void find_users(struct trace *s)
 {
     struct region *region = s->build->yaml.region;
-    s->nodes = names_create(region);
-    for (int i = 0; i <= s->loss; i++) {
+    s->forwards = names_create(region);
+    s->all = names_create(region);
+    for (int i = 0; i < s->operators; i++) {
         const struct operation *op = &s->op[i];
+        if (!op->live) continue;
+        names_add(s->all, op->name, i);
         if (!is_node(s, i)) continue;
-        names_add(s->nodes, op->name, i);
+        names_add(s->forwards, op->name, i);
         for (int k = 0; k < op->reads + op->writes; k++) {
             struct tensor *t = &s->tensor[k < op->reads ? op->read[k] : op->write[k - op->reads]];
             if (t->users && t->user[t->users - 1] == i) continue;
@@ -109,214 +119,72 @@ static bool touches(const struct operation *op, int t)
     return false;
 }
 
-/* Whether the node reads or writes all that op reads of the forward, and that is something. A node that no forward
- * operator reads, such as a mask made for a backward, has none. */
-static bool belongs(const struct trace *s, int node, const struct operation *op)
+static bool of_forward(const struct trace *s, int t) { return node_of(s, t) >= 0 || s->tensor[t].of_forward; }
+
+/* Whether the node reads or writes all that op reads of the forward. */
+static bool touches_all(const struct trace *s, int node, const struct operation *op)
 {
-    bool any = false, has_backward = node == s->loss;
-    for (int k = 0; k < s->op[node].writes; k++) has_backward |= s->tensor[s->op[node].write[k]].read_forward;
-    if (!is_node(s, node) || !has_backward) return false;
-    for (int k = 0; k < op->reads; k++) {
-        const int t = op->read[k];
-        if (node_of(s, t) < 0 && !s->tensor[t].of_forward) continue;
-        if (!touches(&s->op[node], t)) return false;
-        any = true;
-    }
-    return any;
+    for (int k = 0; k < op->reads; k++)
+        if (of_forward(s, op->read[k]) && !touches(&s->op[node], op->read[k])) return false;
+    return true;
 }
 
 static int named(struct trace *s, const struct operation *op)
 {
-    const int i = names_find(s->nodes, op->of);
+    const int i = names_find(s->forwards, op->of);
     if (i >= 0) return i;
     yaml_read_error(&s->build->yaml, op->at, NULL, "of", "no forward operator whose result is read is called '%.*s'",
                     text_shown(op->of, 60), op->of);
     return s->loss;
 }
 
-/* Of the tensors that op reads of the forward the one with the fewest users; NULL: it reads none. */
-static const struct tensor *rarest(const struct trace *s, const struct operation *op)
+/* The last node up to `due` that reads or writes all that op reads of the forward; else the last whose value it reads;
+ * else due. */
+static int node_with(struct trace *s, const struct operation *op, int due)
 {
-    const struct tensor *best = NULL;
+    const struct tensor *rarest = NULL;
+    int last = NONE;
+    if (op->of) return named(s, op);
     for (int k = 0; k < op->reads; k++) {
         const struct tensor *t = &s->tensor[op->read[k]];
-        if ((node_of(s, op->read[k]) >= 0 || t->of_forward) && (!best || t->users < best->users)) best = t;
+        if (of_forward(s, op->read[k]) && (!rarest || t->users < rarest->users)) rarest = t;
+        if (node_of(s, op->read[k]) > last) last = node_of(s, op->read[k]);
     }
-    return best;
-}
-
-/* The node that op belongs to: the last one up to due, else the first behind it up to done; NONE. */
-static int last_belonging(const struct trace *s, const struct operation *op, int due, int done)
-{
-    const struct tensor *t = rarest(s, op);
-    int after = 0, end = t ? t->users : 0; /* of the users up to due */
+    int after = 0, end = rarest ? rarest->users : 0; /* of its users up to due */
     while (after < end) {
         const int middle = after + (end - after) / 2;
-        *(t->user[middle] <= due ? &after : &end) = t->user[middle] <= due ? middle + 1 : middle;
+        *(rarest->user[middle] <= due ? &after : &end) = rarest->user[middle] <= due ? middle + 1 : middle;
     }
-    for (int i = after - 1; i >= 0; i--)
-        if (belongs(s, t->user[i], op)) return t->user[i];
-    for (int i = after; t && i < t->users && t->user[i] <= done; i++)
-        if (belongs(s, t->user[i], op)) return t->user[i];
-    return NONE;
+    while (after-- > 0)
+        if (touches_all(s, rarest->user[after], op)) return rarest->user[after];
+    return last < 0 ? due : last;
 }
 
-/* The node nearest to the loss that reads or writes what op reads of the forward, at or before the node whose gradient
- * op reads; else after it, as in a backward of several operators; else that node. A sum of gradients belongs to the
- * operator that wrote the last of them. */
-static int owner(struct trace *s, const struct operation *op)
-{
-    int gradients = 0, done = s->loss, due = done, values = NONE;
-    for (int k = 0; k < op->reads; k++) {
-        const struct tensor *t = &s->tensor[op->read[k]];
-        if (node_of(s, op->read[k]) > values) values = node_of(s, op->read[k]);
-        if (t->writer < 0 || node_of(s, op->read[k]) >= 0) continue;
-        const int group = s->op[t->writer].node, of = t->value >= 0 ? t->value : group;
-        if (group < done) done = group;
-        if (of < due) due = of;
-        gradients++;
-    }
-    if (op->of) return named(s, op);
-    const int node = last_belonging(s, op, due, done);
-    if (node >= 0) return node;
-    if (gradients > 1 && values < 0) return done;
-    return values > due ? values : due;
-}
-
-/* Where op adds gradients up, all of this size and nothing else: the value farthest from the loss among those that they
- * are of, since one may have been passed on; NONE: it is no such sum. */
-static int sum_of(const struct trace *s, const struct operation *op, int64_t bytes)
-{
-    int value = NONE;
-    if (op->reads < 2) return NONE;
-    for (int k = 0; k < op->reads; k++) {
-        const struct tensor *t = &s->tensor[op->read[k]];
-        if (t->writer <= s->loss || t->value < 0 || t->bytes != bytes) return NONE;
-        if (value < 0 || t->value < value) value = t->value;
-    }
-    return value;
-}
-
-/* The value whose gradient op of node writes to a tensor of that size: of an input as large, better one without a
- * gradient from this node so far, the later the better; of the only input. */
-static int gradient_of(const struct trace *s, const struct operation *op, int node, int64_t bytes)
-{
-    const struct operation *own = &s->op[node];
-    int best = sum_of(s, op, bytes);
-    if (best >= 0) return best;
-    for (int k = 0; k < own->inputs; k++) {
-        const int x = own->input[k];
-        if (s->op[x].bytes != bytes) continue;
-        const bool fresh = s->op[x].taken != node, was = best >= 0 && s->op[best].taken != node;
-        if (best < 0 || fresh > was || (fresh == was && x > best)) best = x;
-    }
-    return best < 0 && own->inputs == 1 ? own->input[0] : best;
-}
-
-static void join(struct trace *s, int i)
-{
-    struct operation *op = &s->op[i];
-    const int node = op->node = owner(s, op);
-    struct operation *own = &s->op[node];
-    op->next = own->backward;
-    own->backward = i;
-    own->back = true;
-    own->back_time += op->time;
-    for (int k = 0; k < op->reads; k++) {
-        struct tensor *t = &s->tensor[op->read[k]];
-        const int x = node_of(s, op->read[k]);
-        if (x >= 0 && x < node) add_input(s, own, x);
-        if (t->writer <= s->loss) continue;
-        if (node < t->lowest) t->lowest = node;
-        t->last = i;
-        t->added = sum_of(s, op, t->bytes) >= 0;
-    }
-    for (int k = 0; k < op->writes; k++) {
-        struct tensor *t = &s->tensor[op->write[k]];
-        t->lowest = node;
-        if (t->read) t->value = gradient_of(s, op, node, t->bytes);
-        if (t->value < 0) continue;
-        s->op[t->value].taken = node;
-        if (t->bytes > s->op[t->value].gradient) s->op[t->value].gradient = t->bytes;
-    }
-}
-
-static void find_owners(struct trace *s)
+/* Backward operators run with nodes from the loss down, so that their order stays. The time of views belongs to the
+ * operator after them. */
+static void place_backwards(struct trace *s)
 {
     double views = 0;
-    int last = NONE;
+    int due = s->loss, last = NONE;
     for (int i = s->loss + 1; i < s->operators; i++) {
-        if (s->op[i].phase == OPERATOR_FORWARD) continue;
-        if (!s->op[i].live) {
-            views += s->op[i].time;
+        struct operation *op = &s->op[i];
+        if (op->phase == OPERATOR_FORWARD) continue;
+        if (!op->live) {
+            views += op->time;
             continue;
         }
-        s->op[i].time += views;
+        const int node = node_with(s, op, due);
+        if (node < due) due = node;
+        struct operation *own = &s->op[op->node = due];
+        op->time += views;
         views = 0;
-        join(s, last = i);
+        region_grow(s->build->yaml.region, &own->backward, own->backwards, sizeof *own->backward);
+        own->backward[own->backwards++] = last = i;
     }
-    if (last >= 0) s->op[s->op[last].node].back_time += views;
+    if (last >= 0) s->op[last].time += views;
 }
 
 /* ---- from operators to nodes ---- */
-
-/* Whether a tensor that a backward operator of node wrote is one input's gradient, or is added to one. */
-static bool is_gradient(const struct trace *s, const struct tensor *t, int node)
-{
-    return t->value >= 0 && has_input(&s->op[node], t->value) && (t->lowest < node || t->added);
-}
-
-/* Any other that is read is scratch: within the node's backward where only that reads it, at most as much as lives at
- * once; else of every node down to its last reader. */
-static int64_t *find_scratch(struct trace *s)
-{
-    int64_t *live, *peak;
-    NEW(s->build->yaml.region, live, (size_t)s->operators);
-    NEW(s->build->yaml.region, peak, (size_t)s->operators);
-    for (int i = s->loss + 1; i < s->operators; i++) {
-        const struct operation *op = &s->op[i];
-        const int node = op->node;
-        if (node < 0) continue;
-        for (int k = 0; k < op->writes; k++) {
-            const struct tensor *t = &s->tensor[op->write[k]];
-            if (!t->read || is_gradient(s, t, node)) continue;
-            if (t->lowest == node) live[node] += t->bytes;
-            if (t->lowest >= node) continue;
-            s->op[t->lowest].held += t->bytes; /* from here on, to be added up below */
-            s->op[node + 1].held -= t->bytes;
-        }
-        if (live[node] > peak[node]) peak[node] = live[node];
-        for (int k = 0; k < op->reads; k++) {
-            const struct tensor *t = &s->tensor[op->read[k]];
-            const bool own = t->writer > s->loss && s->op[t->writer].node == node && t->lowest == node;
-            if (own && t->last == i && !is_gradient(s, t, node)) live[node] -= t->bytes;
-        }
-    }
-    for (int n = 1; n <= s->loss; n++) s->op[n].held += s->op[n - 1].held;
-    return peak;
-}
-
-/* Sums over what node and its backward operators write. */
-static void sum_outputs(const struct trace *s, int node, struct abstract_node *n, bool *written)
-{
-    const struct operation *own = &s->op[node];
-    for (int k = 0; k < own->writes; k++) {
-        const struct tensor *t = &s->tensor[own->write[k]];
-        if (t->role != ROLE_VALUE) *(t->role == ROLE_SAVED ? &n->stage.saved : &n->stage.forward_scratch) += t->bytes;
-    }
-    for (int i = own->backward; i >= 0; i = s->op[i].next) {
-        for (int k = 0; k < s->op[i].writes; k++) {
-            const struct tensor *t = &s->tensor[s->op[i].write[k]];
-            if (!t->read) n->parameters += t->bytes;
-            *written |= t->value >= 0 && has_input(own, t->value);
-        }
-        for (int k = 0; k < s->op[i].reads; k++) {
-            const struct tensor *t = &s->tensor[s->op[i].read[k]];
-            if (node_of(s, s->op[i].read[k]) < 0) continue;
-            n->reads |= t->writer != node ? READS_X : t->role == ROLE_VALUE ? READS_Y : READS_SAVED;
-        }
-    }
-}
 
 /* Inputs that in_place can mean come first. */
 static int *order_inputs(const struct trace *s, const struct operation *own)
@@ -325,63 +193,142 @@ static int *order_inputs(const struct trace *s, const struct operation *own)
     NEW(s->build->yaml.region, input, (size_t)own->inputs + 1);
     for (int same = 1; same >= 0; same--)
         for (int k = 0; k < own->inputs; k++)
-            if ((s->op[own->input[k]].bytes == own->bytes) == same) input[count++] = s->op[own->input[k]].value;
+            if ((s->op[own->input[k]].bytes == own->bytes) == same) input[count++] = s->op[own->input[k]].node + 1;
     return input;
 }
 
-static void add_node(struct trace *s, int node, int64_t scratch)
+/* The operator's name, with its number where another of those has it, too. */
+static const char *name_of(const struct trace *s, const struct names *names, int i)
 {
-    struct operation *own = &s->op[node];
-    struct abstract_node n = {.once = own->once, .in_place = own->in_place, .passes_gradient = true};
-    bool written = false, grown = false;
-    sum_outputs(s, node, &n, &written);
-    for (int k = 0; k < own->inputs; k++) {
-        const struct operation *x = &s->op[own->input[k]];
-        grown |= x->back;
-        if (x->back && x->gradient != own->gradient) n.passes_gradient = false;
-    }
-    n.passes_gradient &= grown && !written;
-    n.forward_only = !own->back;
-    n.stage.name = own->name;
-    if (names_next(s->nodes, own->name, names_next(s->nodes, own->name, -1)) >= 0) /* another has the name, too */
-        n.stage.name = region_text(s->build->yaml.region, "%s.%d", own->name, node);
-    n.stage.forward = own->time;
-    n.stage.backward = own->back_time;
-    n.stage.output = own->bytes;
-    n.stage.gradient = own->gradient;
-    n.stage.backward_scratch = own->back ? scratch + own->held : 0;
-    s->build->always -= n.parameters < s->build->always ? n.parameters : s->build->always;
-    own->value = graph_build_add(s->build, &n, own->inputs ? own->inputs : 1, order_inputs(s, own), own->at);
+    const char *name = s->op[i].name;
+    const bool taken = names_next(names, name, names_next(names, name, -1)) >= 0;
+    return taken ? region_text(s->build->yaml.region, "%s.%d", name, i) : name;
 }
 
-static void add_nodes(struct trace *s)
+static void add_read(struct trace *s, struct traced_backward *b, int tensor)
 {
-    const int64_t *scratch = find_scratch(s);
+    static const enum held held[] = {[ROLE_KEPT] = HELD_ONCE, [ROLE_SAVED] = HELD_SAVED, [ROLE_VALUE] = HELD_VALUE};
+    const struct traced_read read = {s->op[node_of(s, tensor)].node, held[s->tensor[tensor].role]};
+    struct traced_read *list = (struct traced_read *)b->read;
+    for (int k = 0; k < b->reads; k++)
+        if (list[k].node == read.node && list[k].what == read.what) return;
+    list[b->reads++] = read;
+}
+
+static struct traced_backward *make_backward(struct trace *s, int i)
+{
+    const struct operation *op = &s->op[i];
+    struct traced_backward *b;
+    struct traced_read *read;
+    int *input, *output;
+    struct region *region = s->build->yaml.region;
+    NEW(region, b, 1);
+    NEW(region, read, (size_t)op->reads + 1);
+    NEW(region, input, (size_t)op->reads + 1);
+    NEW(region, output, (size_t)op->writes + 1);
+    *b = (struct traced_backward){.name = name_of(s, s->all, i), .read = read, .input = input, .output = output};
+    b->in_place = op->in_place;
+    for (int k = 0; k < op->reads; k++) {
+        if (node_of(s, op->read[k]) >= 0)
+            add_read(s, b, op->read[k]);
+        else if (s->tensor[op->read[k]].number >= 0)
+            input[b->inputs++] = s->tensor[op->read[k]].number;
+    }
+    for (int k = 0; k < op->writes; k++)
+        if (s->tensor[op->write[k]].number >= 0) output[b->outputs++] = s->tensor[op->write[k]].number;
+    return b;
+}
+
+static void add_node(struct trace *s, const struct traced_node *node, const struct yaml_tree *at)
+{
+    struct traced_step *step = s->build->step;
+    step->node[step->nodes] = *node;
+    s->build->at[step->nodes++] = at;
+}
+
+/* A node without a forward for each backward operator but the first, the last of them first; then the node with it. */
+static void add_nodes(struct trace *s, int i)
+{
+    const struct operation *own = &s->op[i];
+    for (int k = own->backwards - 1; k >= 0; k--) {
+        const int of = own->backward[k];
+        struct traced_node node = {.name = name_of(s, s->all, of),
+                                   .no_forward = true,
+                                   .backward = s->op[of].time,
+                                   .backward_scratch = s->op[of].scratch,
+                                   .back = make_backward(s, of)};
+        if (k) add_node(s, &node, s->op[of].at);
+    }
+    struct traced_node node = {.name = name_of(s, s->forwards, i),
+                               .forward = own->time,
+                               .once = own->once,
+                               .output = own->bytes,
+                               .forward_scratch = own->scratch,
+                               .inputs = own->inputs,
+                               .input = order_inputs(s, own),
+                               .in_place = own->in_place,
+                               .random = own->random};
+    for (int k = 0; k < own->writes; k++) {
+        const struct tensor *t = &s->tensor[own->write[k]];
+        int64_t *const sum[] = {&node.forward_scratch, &node.kept, &node.saved};
+        if (t->role != ROLE_VALUE) *sum[t->role] += t->bytes;
+    }
+    if (own->backwards) {
+        const struct operation *first = &s->op[own->backward[0]];
+        node.backward = first->time;
+        node.backward_scratch = first->scratch;
+        node.back = make_backward(s, own->backward[0]);
+    }
+    add_node(s, &node, own->at);
+}
+
+/* Numbers the nodes, and the tensors that backward operators write. */
+static void number(struct trace *s)
+{
+    struct traced_step *step = s->build->step;
+    int nodes = 0;
+    for (int i = 0; i <= s->loss; i++)
+        if (is_node(s, i)) {
+            nodes += s->op[i].backwards > 1 ? s->op[i].backwards - 1 : 0;
+            s->op[i].node = nodes++;
+        }
+    NEW(s->build->yaml.region, step->node, (size_t)nodes);
+    NEW(s->build->yaml.region, s->build->at, (size_t)nodes);
+    NEW(s->build->yaml.region, step->tensor, (size_t)s->tensors);
+    for (int i = 0; i < s->tensors; i++) {
+        struct tensor *t = &s->tensor[i];
+        if (t->constant) s->build->always += t->bytes;
+        if (t->writer < 0 || s->op[t->writer].phase == OPERATOR_FORWARD) continue;
+        const bool fixed = !t->read && s->static_gradients;
+        if (fixed) s->build->always += t->bytes;
+        t->number = step->tensors;
+        step->tensor[step->tensors++] =
+            (struct traced_tensor){.name = t->name, .bytes = fixed ? 0 : t->bytes, .stays = !t->read};
+    }
+    step->always = s->build->always;
+}
+
+void trace_to_step(struct trace *s)
+{
     int nodes = 0, views = 0, dead = 0, forwards = 0;
-    for (int t = 0; t < s->tensors; t++) s->build->always += s->tensor[t].constant ? s->tensor[t].bytes : 0;
+    NEW(s->build->yaml.region, s->build->step, 1);
+    find_live(s);
+    find_nodes(s);
+    find_users(s);
+    place_backwards(s);
+    if (errors_count(s->build->yaml.errors)) return;
+    number(s);
     for (int i = 0; i < s->operators; i++) {
-        struct operation *op = &s->op[i];
+        const struct operation *op = &s->op[i];
         if (op->phase == OPERATOR_BACKWARD) continue;
         forwards++;
         views += !op->writes;
         dead += op->writes && !op->live;
-        if (!op->live) continue;
-        for (int k = 0; k < op->inputs; k++) op->back |= s->op[op->input[k]].back;
-        op->gradient = !op->back ? 0 : op->gradient ? op->gradient : op->bytes;
-        add_node(s, i, scratch[i]);
-        nodes++;
+        nodes += op->live;
+        if (op->live) add_nodes(s, i);
     }
     s->build->mapping = region_text(s->build->yaml.region,
                                     "%d forward operators as %d nodes, without %d views and %d dead ones; %d backward "
-                                    "operators within the nodes' backwards",
+                                    "operators as they ran",
                                     forwards, nodes, views, dead, s->operators - forwards);
-}
-
-void trace_to_nodes(struct trace *trace)
-{
-    find_live(trace);
-    find_nodes(trace);
-    find_users(trace);
-    find_owners(trace);
-    if (!errors_count(trace->build->yaml.errors)) add_nodes(trace);
 }

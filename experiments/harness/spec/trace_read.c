@@ -12,23 +12,29 @@ static const char *const phase_choices[] = {"forward", "backward", NULL};
 #define TENSOR(member) offsetof(struct tensor, member)
 #define OP(member)     offsetof(struct operation, member)
 
-static const struct setting tensor_keys[] = {
+const struct setting trace_tensor_keys[] = {
     {"name", SETTING_TEXT, TENSOR(name), 0, 0, NULL, NULL, "unique"},
     {"bytes", SETTING_BYTES, TENSOR(bytes), 0, 0x1p58, "0", NULL, "required but for an alias"},
     {"alias", SETTING_TEXT, TENSOR(alias), 0, 0, "", NULL, "the tensor whose memory it is a view of"},
     {"constant", SETTING_BOOL, TENSOR(constant), 0, 0, "false", NULL, "a parameter or of the batch: always there"},
+    {"kept", SETTING_BOOL, TENSOR(kept), 0, 0, "false", NULL,
+     "for backward operators, of the first forward: a recomputation does not write it again"},
     {.key = NULL}};
 
-static const struct setting operator_keys[] = {
+const struct setting trace_operator_keys[] = {
     {"name", SETTING_TEXT, OP(name), 0, 0, NULL, NULL, "need not be unique"},
     {"phase", SETTING_CHOICE, OP(phase), 0, 0, "forward", phase_choices, "before the loss or after it"},
     {"time", SETTING_REAL, OP(time), 0, ABSTRACT_TIME_MAX, NULL, NULL, "in any unit"},
+    {"first", SETTING_REAL, OP(first), 0, ABSTRACT_TIME_MAX, "0", NULL,
+     "of a forward: time that its first run takes besides"},
     {"reads", SETTING_TEXTS, OP(read_names), 0, 0, "", NULL, "names of tensors"},
     {"writes", SETTING_TEXTS, OP(write_names), 0, 0, "", NULL, "names of tensors, each written once"},
+    {"scratch", SETTING_BYTES, OP(scratch), 0, 0x1p58, "0", NULL, "live while it runs only"},
+    {"random", SETTING_BOOL, OP(random), 0, 0, "false", NULL, "of a forward: never runs twice"},
     {"in_place", SETTING_BOOL, OP(in_place), 0, 0, "false", NULL,
      "what it writes takes the place of a dead tensor of the same size that it reads"},
     {"of", SETTING_TEXT, OP(of), 0, 0, "", NULL,
-     "of a backward: the forward operator that it belongs to; found if unset"},
+     "of a backward: the forward operator with whose node it runs; found if unset"},
     {.key = NULL}};
 
 /* ---- reading ---- */
@@ -68,8 +74,8 @@ static void resolve_aliases(struct trace *s)
 static void read_tensor(struct trace *s, const struct yaml_tree *tree, const char *path, struct tensor *tensor)
 {
     struct yaml_reader *r = &s->build->yaml;
-    *tensor = (struct tensor){.at = tree, .writer = NONE, .value = NONE};
-    yaml_read_map(r, tree, path, "a tensor", tensor_keys, NULL, tensor);
+    *tensor = (struct tensor){.at = tree, .writer = NONE, .number = NONE};
+    yaml_read_map(r, tree, path, "a tensor", trace_tensor_keys, NULL, tensor);
     if (!tensor->name) tensor->name = "";
     const bool bytes = yaml_tree_get(tree, "bytes") != NULL;
     if (tree->kind == YAML_MAP && bytes == (tensor->alias != NULL))
@@ -136,9 +142,9 @@ static void read_operators(struct trace *s, const struct yaml_tree *root)
     for (int i = 0; i < s->operators; i++) {
         struct operation *op = &s->op[i];
         const char *path = region_text(r->region, "operators[%d]", i);
-        yaml_read_map(r, list->item[i], path, "an operator", operator_keys, NULL, op);
+        yaml_read_map(r, list->item[i], path, "an operator", trace_operator_keys, NULL, op);
         op->at = list->item[i];
-        op->node = op->next = op->taken = op->value = op->backward = NONE;
+        op->node = NONE;
         op->read = find_tensors(s, op, path, "reads", &op->read_names, false, &op->reads);
         op->write = find_tensors(s, op, path, "writes", &op->write_names, true, &op->writes);
     }
@@ -195,6 +201,16 @@ static void check_in_place(struct trace *s, const struct operation *op)
                         "expected that it reads a tensor of the size of the one it writes");
 }
 
+static void check_once(struct trace *s, const struct operation *op)
+{
+    static const char *const keys[] = {"random", "first"};
+    const bool set[] = {op->random, op->first > 0};
+    for (size_t k = 0; op->phase == OPERATOR_BACKWARD && k < sizeof set / sizeof *set; k++)
+        if (set[k])
+            yaml_read_error(&s->build->yaml, op->at, NULL, keys[k],
+                            "a backward runs once in any case; expected it of a forward");
+}
+
 static void check_step(struct trace *s)
 {
     struct yaml_reader *r = &s->build->yaml;
@@ -203,6 +219,7 @@ static void check_step(struct trace *s)
     for (int i = 0; i < s->operators; i++) {
         check_reads(s, i);
         check_in_place(s, &s->op[i]);
+        check_once(s, &s->op[i]);
         if (s->op[i].phase == OPERATOR_FORWARD && first >= 0)
             yaml_read_error(r, s->op[i].at, NULL, NULL,
                             "'%.*s': a forward after the first backward, at line %d; expected every forward before it",
@@ -218,7 +235,15 @@ static void check_step(struct trace *s)
 
 void trace_read(struct graph_build *build, const struct yaml_tree *root, struct trace *trace)
 {
+    static const char *const choices[] = {"static", "written", NULL};
+    static const struct setting gradients = {
+        "gradients", SETTING_CHOICE, 0,       0,
+        0,           "static",       choices, "those of parameters: always there, or from their write to the end"};
+    int choice = 0;
     *trace = (struct trace){.build = build, .loss = NONE};
+    if (yaml_tree_get(root, gradients.key))
+        yaml_read_value(&build->yaml, yaml_tree_get(root, gradients.key), NULL, &gradients, &choice);
+    trace->static_gradients = !choice;
     read_tensors(trace, root);
     read_operators(trace, root);
     if (!errors_count(build->yaml.errors)) check_step(trace);
