@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum held { HELD_VALUE, HELD_SAVED, HELD_ONCE };
+#include "model/layer.h"
 
 struct traced_read {
     int node;

@@ -1,7 +1,5 @@
 #include "check/traced_ops.h"
 
-#include "backend/traced.h"
-
 int traced_next(const struct plan_data *data, int node)
 {
     while (data->operators && node < data->nodes && !data->traced[node].forward) node++;

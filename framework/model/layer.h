@@ -42,6 +42,10 @@ enum reads { READS_X = 1, READS_Y = 2, READS_SAVED = 4, READS_X0 = 8 };
 /* How many of so many inputs are read, from the first on. */
 static inline int inputs_read(unsigned reads, int inputs) { return reads & READS_X ? inputs : (reads & READS_X0) != 0; }
 
+/* What a forward operator of a traced step writes. Forward operators read values alone; a recomputation writes the
+ * value and, where a later op reads them, the saved tensors; what is written once stays from the first forward on. */
+enum held { HELD_VALUE, HELD_SAVED, HELD_ONCE };
+
 /* The requirements of a prepared kernel: all that planning knows of it. */
 struct footprint {
     size_t saved;               /* bytes of the saved tensors, 0: none */

@@ -36,7 +36,7 @@ struct plan_data_parameter {
     size_t elements;
 };
 
-/* Of a traced step (backend/traced_step.h), whose nodes and ops have no inputs above: by node, what it is; what its
+/* Of a traced step (backend/traced.h), whose nodes and ops have no inputs above: by node, what it is; what its
  * passes read of forwards; the tensors that backwards write, and which use which; and the operands of ops, those read
  * first. In ascending order of nodes and ops. */
 struct plan_data_operator {
