@@ -30,10 +30,9 @@ struct cut_tensors {
 /* The part's number of a tensor, which is added if it is new. */
 static int cut_tensor(struct cut_tensors *c, int tensor, bool written)
 {
-    int t = c->part->tensors;
-    while (t-- > 0)
+    for (int t = c->part->tensors; !written && t-- > 0;) /* each is written before it is read */
         if (c->number[t] == tensor) return t;
-    t = c->part->tensors;
+    const int t = c->part->tensors;
     region_grow(c->region, &c->part->tensor, t, sizeof *c->part->tensor);
     region_grow(c->region, &c->number, t, sizeof *c->number);
     c->part->tensor[t] = c->whole->tensor[tensor];
