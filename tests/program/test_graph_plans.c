@@ -115,6 +115,61 @@ static json_t *tree_of(const struct cli *cli, const char *page)
 }
 
 /* As it was planned, whatever the policy; and the file alone has all that another machine needs. */
+/* Three operators of a forward, of which the first is recomputed before the backward of the second. */
+static const char traced[] =
+    "rematch: 1\nname: traced\nbatch: 1\ntensors: [{name: x, bytes: 9, constant: true}, {name: a, bytes: 8}, {name: b, "
+    "bytes: 4}, {name: m, bytes: 2}, {name: c, bytes: 1}, {name: db, bytes: 4}, {name: da, bytes: 8}, {name: dw, "
+    "bytes: "
+    "3}]\noperators:\n"
+    "  - {name: f0, time: 1, reads: [x], writes: [a]}\n"
+    "  - {name: f1, time: 2, reads: [a], writes: [b, m]}\n"
+    "  - {name: f2, time: 3, reads: [b], writes: [c]}\n"
+    "  - {name: b2, phase: backward, time: 4, reads: [c, b], writes: [db]}\n"
+    "  - {name: b1, phase: backward, time: 5, reads: [db, m, a], writes: [da]}\n"
+    "  - {name: b0, phase: backward, time: 6, reads: [da, x], writes: [dw]}\n";
+
+static const struct {
+    const char *name, *pass, *frees;
+    bool recompute;
+} operators[] = {
+    {"f0", "forward", "", false},
+    {"f1", "forward", "f0.y ", false},
+    {"f2", "forward", "", false},
+    {"b2", "backward", "f1.y f2.y ", false},
+    {"f0", "forward", "", true},
+    {"b1", "backward", "f1.saved b2.gradient f0.y ", false},
+    {"b0", "backward", "b1.gradient ", false},
+};
+enum { OPERATORS = sizeof operators / sizeof *operators };
+
+Test(graph_plans, json_lists_the_operators_of_a_traced_step)
+{
+    struct cli cli;
+    cli_open(&cli);
+    cli_file(&cli, "traced.yaml", traced);
+    cli_file(&cli, "one.schedule", "F[0,3) B[2,3) F[0,1) B[0,2)\n");
+    json_t *plan = cli_json(&cli, 0,
+                            "plan --graph traced.yaml 'policy={name: manual, schedule: one.schedule}' --alone --json "
+                            "--ops --out traced.h5"),
+           *ops = json_object_get(plan, "ops");
+    cr_assert(json_array_size(ops) == OPERATORS, "%zu ops", json_array_size(ops));
+    for (size_t i = 0; i < OPERATORS; i++) {
+        const json_t *op = json_array_get(ops, i), *frees = json_object_get(op, "frees");
+        char freed[128] = "";
+        for (size_t k = 0; k < json_array_size(frees); k++)
+            snprintf(freed + strlen(freed), sizeof freed - strlen(freed), "%s ",
+                     json_string_value(json_array_get(frees, k)));
+        cr_expect(!strcmp(text(op, "name"), operators[i].name) && !strcmp(text(op, "pass"), operators[i].pass),
+                  "%zu: %s", i, text(op, "name"));
+        cr_expect(json_is_true(json_object_get(op, "recompute")) == operators[i].recompute, "%zu", i);
+        cr_expect_str_eq(freed, operators[i].frees, "%zu: %s", i, freed);
+    }
+    json_decref(plan);
+    cli_expect(&cli, 0, "verify traced.h5 --plan-only");
+    cli_says(&cli, "plan      right: 7 ops");
+    cli_close(&cli);
+}
+
 Test(graph_plans, are_stored_and_checked)
 {
     static const char *const policies[] = {manual, "policy=store_all", "policy=every batch=8",
