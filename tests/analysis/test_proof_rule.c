@@ -65,3 +65,32 @@ Test(proof, plans_decide_what_equality_proves)
     fake_close(&fake);
     folder_remove(folder);
 }
+
+/* Of a file that another program recorded, what it says of itself stands for the plan, and the verdict says that. */
+Test(proof, a_claim_stands_for_a_plan_and_is_called_one)
+{
+    struct fake fake;
+    char folder[256], path[2][1024];
+    folder_make(folder);
+    fake_open(&fake, &nets[0], folder);
+    fake_plan(&fake, "store_all", "", true);
+    fake_write(&fake, "baseline", STEPS, NULL, path[0]);
+    fake_plan(&fake, "every", "unit=group", true);
+    fake_write(&fake, "variant", STEPS, NULL, path[1]);
+    alter_text(path[1], "/plan", "claimed_by", "torch 2.15");
+    for (int order = 0; order < 2; order++) {
+        struct comparison c;
+        cr_assert(compare_files(path[order], path[1 - order], &c) == ST_OK, "%s", status_message());
+        cr_expect(comparison_status(&c) == ST_OK && c.claim && strstr(c.claim, "is a claim of torch 2.15"));
+        json_auto_t *all = comparison_figures(&c);
+        cr_expect(json_is_false(json_object_get(all, "proven")) && strstr(figure_string(all, "sentence"), "claim"));
+    }
+    alter_number(path[1], "/plan", "recomputations", 0);
+    expect_reason(path[0], path[1], "no_recomputation", "nothing is recomputed: torch 2.15 claims so");
+    alter_text(path[0], "/plan", "claimed_by", "jax");
+    alter_number(path[0], "/plan", "recomputations", 3);
+    alter_number(path[1], "/plan", "recomputations", 2);
+    expect_reason(path[0], path[1], "no_baseline", "claims to recompute 2 times");
+    fake_close(&fake);
+    folder_remove(folder);
+}

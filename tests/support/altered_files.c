@@ -79,7 +79,8 @@ void alter_digest(const char *path, size_t step, size_t tensor)
 static void replace(const char *path, const char *object, const char *attribute, hid_t type, const void *value)
 {
     hid_t file = open_file(path), space = H5Screate(H5S_SCALAR);
-    cr_assert(H5Adelete_by_name(file, object, attribute, H5P_DEFAULT) >= 0);
+    if (H5Aexists_by_name(file, object, attribute, H5P_DEFAULT) > 0)
+        cr_assert(H5Adelete_by_name(file, object, attribute, H5P_DEFAULT) >= 0);
     hid_t id = H5Acreate_by_name(file, object, attribute, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
     cr_assert(H5Awrite(id, type, value) >= 0);
     H5Tclose(type);

@@ -10,7 +10,8 @@ void alter_element(const char *path, const char *array, int64_t element, int64_t
 /* Changes the gradient's digest of one tensor at a step, and the step's digest accordingly. */
 void alter_digest(const char *path, size_t step, size_t tensor);
 
-/* Replaces an attribute by a text or a number, the only text of an array, or one of several; removes an object. */
+/* Adds an attribute or replaces it by a text or a number, the only text of an array, or one of several; removes an
+ * object. */
 void alter_text(const char *path, const char *object, const char *attribute, const char *text);
 void alter_real(const char *path, const char *object, const char *attribute, double value);
 void alter_number(const char *path, const char *object, const char *attribute, uint64_t value);

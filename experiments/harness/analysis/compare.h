@@ -37,6 +37,7 @@ struct comparison {
     int64_t loss_ulp;       /* at the first differing step */
     const char *not_finite; /* the side that ended there, because a loss or gradient was not finite; NULL: none */
     char fault[FAULT_TEXT]; /* a deliberate error within the steps compared; "": none */
+    const char *claim;      /* what stands for a plan in a file of another program; NULL: both have plans */
     double peak_ratio, live_ratio, time_ratio; /* b : a; NaN where there is nothing to divide; time: of the medians */
     double best_case_ratio;
     bool side_by_side; /* measured in one invocation */

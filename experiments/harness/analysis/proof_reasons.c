@@ -315,7 +315,7 @@ static enum status find_remarks(struct pair *p)
         remarks[i].find(p, text);
         add_remark(p, remarks[i].list, remarks[i].name, text);
     }
-    TRY(proof_rule(p->a, p->b, p->c->name, &reason, &why));
+    TRY(proof_rule(p->a, p->b, p->c->name, &reason, &why, &p->c->claim));
     if (reason) {
         char text[REMARK_TEXT] = "";
         add(text, "%s", why);

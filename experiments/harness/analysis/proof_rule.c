@@ -1,5 +1,6 @@
 #include "analysis/proof_rule.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -11,7 +12,9 @@
 struct side {
     const char *name, *policy, *no_baseline;
     struct plan_data plan;
-    const char *wrong; /* what simulate() finds; NULL: nothing */
+    const char *wrong;      /* what simulate() finds; NULL: nothing */
+    const char *claimed_by; /* who says how often it recomputed, in place of a plan; "": it has one */
+    uint64_t claimed;
 };
 
 const char *proof_no_baseline(const char *policy, const struct plan_data *plan, struct region *region)
@@ -24,7 +27,13 @@ const char *proof_no_baseline(const char *policy, const struct plan_data *plan, 
 
 static enum status read_side(struct result *r, const char *name, struct region *region, struct side *side)
 {
-    *side = (struct side){.name = name, .policy = r->policy};
+    *side = (struct side){.name = name, .policy = r->policy, .claimed_by = record_plan_claimed_by(&r->h5, region)};
+    if (*side->claimed_by) {
+        side->claimed = h5_read_attribute_u64(&r->h5, "/plan", "recomputations", 0);
+        if (side->claimed)
+            side->no_baseline = region_text(region, "claims to recompute %" PRIu64 " times", side->claimed);
+        return h5_status(&r->h5);
+    }
     TRY(record_plan_read(&r->h5, region, &side->plan));
     const enum status status = simulate(&side->plan);
     if (status == ST_DIFFERS) side->wrong = region_text(region, "%s", status_message());
@@ -37,8 +46,12 @@ static const char *no_departure(const struct side *variant, const struct side *b
 {
     const size_t count = variant->plan.count[COUNT_RECOMPUTATIONS];
     unsigned char *live;
+    if (*variant->claimed_by)
+        return variant->claimed
+                   ? NULL
+                   : region_text(region, "nothing is recomputed: %s claims so of both", variant->claimed_by);
     NEW(region, live, (size_t)variant->plan.ops);
-    if (strcmp(variant->plan.hash, baseline->plan.hash) == 0)
+    if (!*baseline->claimed_by && strcmp(variant->plan.hash, baseline->plan.hash) == 0)
         return region_text(region, "nothing is recomputed: policy %s has the plan of the baseline", variant->policy);
     if (recomputations_live(&variant->plan, live) || recomputations_by_slice(&variant->plan)) return NULL;
     if (count)
@@ -47,14 +60,28 @@ static const char *no_departure(const struct side *variant, const struct side *b
     return region_text(region, "nothing is recomputed: policy %s does what store_all does", variant->policy);
 }
 
+/* NULL: both sides have plans. */
+static const char *claim_of(const struct side side[2], struct region *region)
+{
+    const char *text = NULL;
+    for (int s = 0; s < 2; s++)
+        if (*side[s].claimed_by)
+            text = region_text(region, "%s%s%s recomputes %" PRIu64 " times", text ? text : "", text ? ", " : "",
+                               side[s].name, side[s].claimed);
+    return text ? region_text(region, "that %s is a claim of %s, without a plan", text,
+                              *side[0].claimed_by ? side[0].claimed_by : side[1].claimed_by)
+                : NULL;
+}
+
 enum status proof_rule(struct result *a, struct result *b, const char *const name[2], const char **reason,
-                       const char **text)
+                       const char **text, const char **claim)
 {
     struct region *region = a->region;
     struct side side[2];
-    *reason = NULL;
+    *reason = *claim = NULL;
     TRY(read_side(a, name[0], region, &side[0]));
     TRY(read_side(b, name[1], region, &side[1]));
+    *claim = claim_of(side, region);
     for (int s = 0; s < 2; s++) {
         if (!side[s].wrong) continue;
         *reason = "wrong_plan";

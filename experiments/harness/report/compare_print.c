@@ -76,6 +76,7 @@ static void print_sentence(const struct comparison *c, const char *colour, const
     fprintf(out, "%s", verdicts[verdict].text);
     if (*colour) terminal_control(out, "\033[0m");
     if (verdict == VERDICT_DIFFERS) print_difference(c, out);
+    if (verdict == VERDICT_EQUAL && c->claim) fprintf(out, ", but %s", c->claim);
     if (verdict == VERDICT_NOT_CAUGHT) fprintf(out, ": equal in every bit, although %s", c->fault);
     if (verdict == VERDICT_UNPROVEN) print_list(c, "reasons", "text", ": ", next, out);
 }
@@ -154,10 +155,10 @@ json_t *comparison_figures(const struct comparison *c)
     json_t *first = json_null();
     if (c->differs)
         first = FIGURES(KEY("step", c->first_step), KEY("tensor", c->first_tensor), KEY("loss_ulp", c->loss_ulp));
-    json_t *all = FIGURES(KEY("verdict", verdicts[verdict].json), KEY("sentence", sentence_of(c)),
-                          KEY("equal", json_boolean(!c->differs)),
-                          KEY("proven", json_boolean(verdict == VERDICT_EQUAL)), KEY("first_difference", first),
-                          KEY("fault_not_caught", verdict == VERDICT_NOT_CAUGHT ? c->fault : NULL));
+    json_t *all = FIGURES(
+        KEY("verdict", verdicts[verdict].json), KEY("sentence", sentence_of(c)),
+        KEY("equal", json_boolean(!c->differs)), KEY("proven", json_boolean(verdict == VERDICT_EQUAL && !c->claim)),
+        KEY("first_difference", first), KEY("fault_not_caught", verdict == VERDICT_NOT_CAUGHT ? c->fault : NULL));
     json_object_update(all, c->figures);
     return PUT_ALL(all, KEY("steps", c->steps), KEY("peak_ratio", c->peak_ratio), KEY("live_ratio", c->live_ratio),
                    KEY("time_ratio", c->time_ratio), KEY("best_case_ratio", c->best_case_ratio),

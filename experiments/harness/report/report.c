@@ -14,6 +14,7 @@
 #include "report/report_tree.h"
 #include "report/show.h"
 #include "result/record.h"
+#include "result/record_plan.h"
 #include "yaml/yaml_write.h"
 
 enum {
@@ -72,14 +73,16 @@ static double last_accuracy(struct result *r)
 static enum status add_run(struct report *r, int number)
 {
     const char *path = r->path[number];
-    json_t *run, *plan, *groups, *row = json_array_get(r->rows, (size_t)number);
+    json_t *run, *plan = NULL, *groups, *row = json_array_get(r->rows, (size_t)number);
     result_auto *result = NULL;
     TRY(result_open(path, &result)); /* of an unreadable file the error of any command, or the program ends */
     if (figure_string(row, "reason")) return fail(ST_FAILED, "%s", figure_string(row, "reason"));
-    TRY(report_plan(result, &plan));
-    const int nodes = (int)json_array_size(json_object_get(plan, "nodes")), index = add_plan(r, plan);
+    const char *claimed_by = record_plan_claimed_by(&result->h5, result->region);
+    if (!*claimed_by) TRY(report_plan(result, &plan));
+    const int nodes = (int)json_array_size(json_object_get(plan, "nodes")), index = plan ? add_plan(r, plan) : -1;
     if (nodes > r->most_nodes) r->most_nodes = nodes;
-    if (index < 0)
+    if (!plan) figures_note(r->notes, "run %d: %s recorded it, without a plan", number + 1, claimed_by);
+    if (plan && index < 0)
         figures_note(r->notes, "run %d: its plan is left out, because the page would be too large", number + 1);
     ADD(r->runs, run = show_groups(result));
     groups = json_object_get(run, "/plan");
@@ -302,9 +305,9 @@ static void add_choices(struct report *r)
     int first = 0;
     json_t *choices = NULL;
     while (first < r->arguments->operands - 1 && !is_variant(r, first)) first++;
-    if (r->arguments->given[OPTION_PARETO] || r->most_nodes <= SOON_PLANNED_NODES)
+    if (r->most_nodes && (r->arguments->given[OPTION_PARETO] || r->most_nodes <= SOON_PLANNED_NODES))
         choices = report_choices(r->path[first], r->notes);
-    else
+    else if (r->most_nodes)
         figures_note(r->notes,
                      "without the plans of other policies, because the network has more than %d nodes; --pareto "
                      "plans them",

@@ -388,6 +388,11 @@ static void take_operands(struct plan_data *data, struct region *region)
     }
 }
 
+const char *record_plan_claimed_by(struct h5 *h5, struct region *region)
+{
+    return h5_read_attribute_text(h5, "/plan", "claimed_by", "", region);
+}
+
 enum status record_plan_read(struct h5 *h5, struct region *region, struct plan_data *data)
 {
     *data = (struct plan_data){0};

@@ -31,6 +31,9 @@ void record_plan_names(const struct plan_data *data, struct region *region, stru
 enum { MEMORY_CATEGORIES = PLAN_DATA_CATEGORIES };
 void record_plan(struct h5 *h5, const struct job *job);
 
+/* Who says what the run recomputed, where another program recorded it and no plan is in the file; "": a plan is. */
+const char *record_plan_claimed_by(struct h5 *h5, struct region *region);
+
 /* Reads both into data, whose memory is region's. ST_FAILED: something is missing or of another kind. simulate() checks
  * the content. */
 enum status record_plan_read(struct h5 *h5, struct region *region, struct plan_data *data);
