@@ -13,6 +13,8 @@ import numpy as np
 import torch
 import xxhash
 
+from .backend import everything, plans_run_since
+
 PIECE = 64 * 1024
 ZERO = (0, 0)
 
@@ -59,7 +61,6 @@ class Recorder:
     def __init__(self, path, model, optimizer, policy=None, recomputes=None, experiment="torch", lr=None):
         self.path, self.model, self.optimizer = path, getattr(model, "_orig_mod", model), optimizer
         self.policy, self.recomputes, self.experiment, self.lr = policy, recomputes, experiment, lr
-        self.compiled = model
         self.parameters = dict(self.model.named_parameters())
         self.buffers = dict(self.model.named_buffers())
         self.rows, self.digests, self.cost_ns = [], [], 0
@@ -67,6 +68,7 @@ class Recorder:
 
     def __enter__(self):
         self.created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        self.runs = {p: p.runs for p in everything}
         self.seed, self.last = torch.initial_seed(), time.perf_counter_ns()
         return self
 
@@ -96,8 +98,7 @@ class Recorder:
 
     def claim(self):
         """(policy, recomputations) as the recording program states them."""
-        from .backend import plans_of
-        plans = plans_of(self.compiled)
+        plans = plans_run_since(self.runs)
         if self.recomputes is None:
             self.recomputes = sum(p.recomputations for p in plans)
         if self.policy is None:
