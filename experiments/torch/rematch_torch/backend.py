@@ -45,12 +45,19 @@ class Region:
         self.runs += not backward
         counter = self.counting()
         if counter is None:
-            return interpreter.boxed_run(args)
+            return run_boxed(interpreter, args)
         with counter:
-            out = interpreter.boxed_run(args)
+            out = run_boxed(interpreter, args)
         if backward:
             self.counted = counter.peak
         return out
+
+
+def run_boxed(interpreter, args):
+    """An interpreter would keep what it returned until its next run."""
+    out = interpreter.boxed_run(args)
+    interpreter.env = {}
+    return out
 
 
 def runner(region, backward):
@@ -58,7 +65,7 @@ def runner(region, backward):
         interpreter = fx.Interpreter(module)
 
         def run(args):
-            return region[0].run(interpreter, args, backward) if region else interpreter.boxed_run(args)
+            return region[0].run(interpreter, args, backward) if region else run_boxed(interpreter, args)
         run._boxed_call = True
         return run
     return compiler

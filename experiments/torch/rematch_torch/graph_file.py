@@ -57,7 +57,7 @@ class GraphFile:
         operators = set(joint.forward)
         for value in self.held:
             read = any(value in joint.reads(op) for op in operators) or value in joint.source_bases(joint.forward_outputs)
-            if read and bytes_of(value) > 64:
+            if read:
                 self.once.setdefault(joint.operator_of(value), "its result is an output of the model")
             elif not read and joint.operator_of(value) not in self.once:
                 self.kept.add(value)
@@ -112,8 +112,7 @@ class GraphFile:
         joint = self.joint
         read = {b for op in joint.backward for b in joint.reads(op)}
         ends = [b for b in joint.source_bases(joint.backward_outputs) if b in read]
-        held = [b for b in self.held if bytes_of(b) > 64 or b in self.kept]
-        reads = dict.fromkeys(self.tensor(b) for b in held + joint.tangents + ends)
+        reads = dict.fromkeys(self.tensor(b) for b in self.held + joint.tangents + ends)
         scratch = cloned_bytes(joint)
         self.tensors[END] = {"name": END, "bytes": 0}
         self.add(END, phase="backward", time=0, reads=list(reads), writes=[END], **({"scratch": scratch} if scratch else {}))

@@ -11,8 +11,9 @@ from .errors import refuse
 def program():
     """$REMATCH_BIN, the one in the path, or that of the repository this package lies in."""
     here = os.path.dirname(os.path.abspath(__file__))
-    built = os.path.join(here, "..", "..", "..", "build", "rematch")
-    for path in (os.environ.get("REMATCH_BIN"), shutil.which("rematch"), built):
+    build = os.path.join(here, "..", "..", "..", "build")
+    built = [os.path.join(build, *name) for name in (("rematch",), ("release", "rematch"))]
+    for path in [os.environ.get("REMATCH_BIN"), shutil.which("rematch")] + built:
         if path and os.access(path, os.X_OK):
             return path
     return refuse("the program rematch is not found", "type make install in its repository, or set REMATCH_BIN to its path")
@@ -35,9 +36,9 @@ def ask(path, budget, policy="optimal", timeout=600):
     if done.returncode == 0:
         return json.loads(done.stdout)
     told = done.stderr.strip().replace("rematch: ", "", 1)
-    floor = re.search(r"smallest budget that it found kept is ([0-9.]+%).*?, ([0-9.]+ \w+), besides ([0-9.]+ \w+)", told)
+    floor = re.search(r"found kept is ([0-9.]+%).*?, ([0-9.]+ \w+)( \(.*?\))?, besides ([0-9.]+ \w+)", told)
     if floor:
-        share, live, static = floor.groups()
+        share, live, _, static = floor.groups()
         refuse(f"budget {budget} is below the least that was found: {live} and {static} of parameters and batch",
-               f'raise it to "{share}" or more, use "least", or make the batch smaller; {told.split("it is ")[-1]}')
+               f'raise it to "{share}" or more, use "least", or make the batch smaller; it is {told.split("; it is ")[-1]}')
     return refuse(f"rematch plan failed with exit code {done.returncode}: {told[-600:]}", "see the graph file " + path)
