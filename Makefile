@@ -11,6 +11,9 @@
 # make experiments-md
 #                    renews the tables of EXPERIMENTS.md from results/published/
 # make bench         measures against PyTorch and TensorFlow [ARGS=...]
+# make test-torch    tests experiments/torch with PyTorch: TORCH_PYTHON, else build/bench-venv, else python3; exit code 77
+#                    where none has torch 2.6, numpy, h5py and xxhash
+# make bench-torch   measures experiments/torch beside PyTorch [ARGS="--out results/bench-torch.md"]
 # make bench-engines checks what `optimal` promises over many models, and what its engines win
 # make numerics      compares gradients with a computation in float64
 # make gpu-bundle    packs build/gpu-bundle for a machine with a GPU
@@ -253,6 +256,18 @@ bench: all $(BUILD)/peak
 bench-engines: all $(BUILD)/has-exp-plans
 	REMATCH_BIN=$(abspath $(BUILD))/rematch /usr/bin/python3 experiments/bench/engines.py $(ARGS)
 
+# ---- The package for PyTorch. Its first Python that has what it needs; a machine without one is told, exit code 77.
+torch_pythons := $(wildcard $(PEERS)/bin/python) python3
+torch_needs := import sys, torch, numpy, h5py, xxhash; sys.exit([int(n) for n in torch.__version__.split('.')[:2]] < [2, 6])
+find_torch = for python in $(or $(TORCH_PYTHON),$(torch_pythons)); do $$python -c "$(torch_needs)" 2>/dev/null && break; python=; done; \
+    [ -n "$$python" ] || { echo "$@: skipped: none of $(or $(TORCH_PYTHON),$(torch_pythons)) has torch 2.6, numpy, h5py and xxhash; in a virtual \
+    environment, type pip install ./experiments/torch and set TORCH_PYTHON to its python" >&2; exit 77; }
+with_torch = export REMATCH_BIN=$(abspath $(BUILD))/rematch OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1; cd experiments/torch && $$python
+test-torch: all
+	@$(find_torch); $(with_torch) -m unittest $(or $(ARGS),discover -t . -s tests)
+bench-torch: all
+	@$(find_torch); $(with_torch) bench.py $(ARGS)
+
 # ---- A bundle for a machine with a GPU that has neither this repository nor its libraries.
 gpu-bundle: $(BUILD)/has-test
 	@[ "$(filter cuda,$(BACKENDS))" ] || { echo "gpu-bundle: the cuda backend needs nvcc, cuDNN and cuBLAS in $(CUDA)" >&2; exit 77; }
@@ -313,5 +328,5 @@ clean:
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 ALWAYS:
-.PHONY: all deps test install check check-format check-layering check-tables experiments-md bench bench-engines gpu-bundle numerics readme-picture exp-list format clean $(EXPERIMENTS) $(PLANS) ALWAYS
+.PHONY: all deps test test-torch bench-torch install check check-format check-layering check-tables experiments-md bench bench-engines gpu-bundle numerics readme-picture exp-list format clean $(EXPERIMENTS) $(PLANS) ALWAYS
 .SECONDARY:

@@ -66,11 +66,10 @@ static const char *claim_of(const struct side side[2], struct region *region)
     const char *text = NULL;
     for (int s = 0; s < 2; s++)
         if (*side[s].claimed_by)
-            text = region_text(region, "%s%s%s recomputes %" PRIu64 " times", text ? text : "", text ? ", " : "",
-                               side[s].name, side[s].claimed);
-    return text ? region_text(region, "that %s is a claim of %s, without a plan", text,
-                              *side[0].claimed_by ? side[0].claimed_by : side[1].claimed_by)
-                : NULL;
+            text = region_text(region, "%s %s that %s recomputes %" PRIu64 " times",
+                               text ? region_text(region, "%s and", text) : "without plans it is a claim of",
+                               side[s].claimed_by, side[s].name, side[s].claimed);
+    return text;
 }
 
 enum status proof_rule(struct result *a, struct result *b, const char *const name[2], const char **reason,

@@ -53,6 +53,13 @@ class Region:
         return out
 
 
+def check_inputs(inputs):
+    for t in inputs:
+        if isinstance(t, torch.Tensor) and is_traceable_wrapper_subclass(t):
+            refuse(f"an input or parameter is a {type(t).__name__}, a tensor subclass that wraps others",
+                   "give it plain tensors")
+
+
 def run_boxed(interpreter, args):
     """An interpreter would keep what it returned until its next run."""
     out = interpreter.boxed_run(args)
@@ -84,9 +91,7 @@ class Backend:
     def __call__(self, module, inputs):
         check_torch()
         self.note_break(module)
-        for t in inputs:
-            if isinstance(t, torch.Tensor) and is_traceable_wrapper_subclass(t):
-                refuse(f"an input is a {type(t).__name__}, a tensor subclass that wraps others", "give it plain tensors")
+        check_inputs(inputs)
         region = []
 
         def partition(joint, joint_inputs, *, num_fwd_outputs, **_):
@@ -131,7 +136,7 @@ class Backend:
         if not self.regions:
             lines.append("nothing was planned: no training step ran, or torch.compile could trace no part of it")
         lines += [f"graph break at {b}: the parts were planned alone" for b in self.breaks]
-        lines += [f"not traced: {reason.strip().splitlines()[0]}" for reason in counters["unimplemented"]]
+        lines += sorted({f"not traced: {reason.strip().splitlines()[0]}" for reason in counters["unimplemented"]})
         return "\n".join(lines)
 
     def explain(self):
@@ -169,8 +174,9 @@ def backend(budget="least", **more):
 
 
 def compile(model, budget="least", **more):
-    """torch.compile with such a backend and fixed shapes; report() and explain() are its backend's."""
+    """torch.compile with such a backend and fixed shapes, the whole model in one graph if strict; `rematch` of what it
+    returns is the backend, with report() and explain()."""
     made = backend(budget, **more)
-    compiled = torch.compile(model, backend=made, dynamic=False)
+    compiled = torch.compile(model, backend=made, dynamic=False, fullgraph=made.strict)
     compiled.rematch = made
     return compiled

@@ -1,5 +1,6 @@
 """A joint graph as a traced step, the file that `rematch plan --graph` reads."""
 import json
+import re
 
 import torch
 
@@ -15,7 +16,7 @@ def module_of(node):
     if not stack:
         return ""
     path = list(stack.values())[-1][0]
-    return path.replace("L['self']", "").replace("_modules.", "").strip(".")
+    return re.sub(r"L\['\w+'\]|_modules\.", "", path).strip(".")
 
 
 def label_of(node):

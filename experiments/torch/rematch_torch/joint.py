@@ -79,10 +79,9 @@ class Joint:
             if schema and schema.is_mutable and n.target is not aten.copy_.default:
                 refuse(f"{n.target} changes a tensor in place within the joint graph", "write it out of place", n)
             sizes = [s for t in tensors_of(n) for s in t.shape]
-            if any(isinstance(s, torch.SymInt) for s in sizes) or isinstance(n.meta.get("val"), torch.SymInt):
-                user = next(iter(n.users), n)
-                refuse(f"sizes are not fixed: {n.name} has a symbolic one, since a second batch had another size",
-                       "pad batches to one size, drop the last one, or compile with dynamic=False", user)
+            if n.op == "call_function" and any(isinstance(s, torch.SymInt) for s in sizes):
+                refuse(f"sizes are not fixed: that of {n.name} is {tuple(tensors_of(n)[0].shape)}, as a second batch had another",
+                       "pad batches to one size, drop the last one, or compile with dynamic=False", n)
 
     def find_bases(self):
         self.base, owner = {}, {}

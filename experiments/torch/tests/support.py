@@ -1,0 +1,34 @@
+"""What the tests share: one thread, the examples, and a folder of profiles of their own."""
+import copy
+import importlib
+import os
+import sys
+import unittest
+
+import torch
+import torch._dynamo
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "examples")]
+torch.set_num_threads(1)
+NETWORKS = "resnet", "gpt", "unet"
+
+
+def network(name):
+    return importlib.import_module(name).make("test")
+
+
+def unequal(a, b):
+    """How many tensors differ in a bit; lists of different lengths differ altogether."""
+    return sum(not torch.equal(x, y) for x, y in zip(a, b)) + abs(len(a) - len(b))
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        torch._dynamo.reset()
+
+    def twins(self, make):
+        """The same model twice."""
+        torch.manual_seed(0)
+        model = make()
+        return model, copy.deepcopy(model)
