@@ -11,8 +11,7 @@
 # make experiments-md
 #                    renews the tables of EXPERIMENTS.md from results/published/
 # make bench         measures against PyTorch and TensorFlow [ARGS=...]
-# make test-torch    tests experiments/torch with PyTorch: TORCH_PYTHON, else build/bench-venv, else python3; exit code 77
-#                    where none has torch 2.6, numpy, h5py and xxhash
+# make test-torch    tests experiments/torch with the PyTorch of TORCH_PYTHON, build/bench-venv or python3; 77: none has it
 # make bench-torch   measures experiments/torch beside PyTorch [ARGS="--out results/bench-torch.md"]
 # make bench-engines checks what `optimal` promises over many models, and what its engines win
 # make numerics      compares gradients with a computation in float64
@@ -256,17 +255,11 @@ bench: all $(BUILD)/peak
 bench-engines: all $(BUILD)/has-exp-plans
 	REMATCH_BIN=$(abspath $(BUILD))/rematch /usr/bin/python3 experiments/bench/engines.py $(ARGS)
 
-# ---- The package for PyTorch. Its first Python that has what it needs; a machine without one is told, exit code 77.
-torch_pythons := $(wildcard $(PEERS)/bin/python) python3
-torch_needs := import sys, torch, numpy, h5py, xxhash; sys.exit([int(n) for n in torch.__version__.split('.')[:2]] < [2, 6])
-find_torch = for python in $(or $(TORCH_PYTHON),$(torch_pythons)); do $$python -c "$(torch_needs)" 2>/dev/null && break; python=; done; \
-    [ -n "$$python" ] || { echo "$@: skipped: none of $(or $(TORCH_PYTHON),$(torch_pythons)) has torch 2.6, numpy, h5py and xxhash; in a virtual \
-    environment, type pip install ./experiments/torch and set TORCH_PYTHON to its python" >&2; exit 77; }
-with_torch = export REMATCH_BIN=$(abspath $(BUILD))/rematch OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1; cd experiments/torch && $$python
+# ---- The package for PyTorch; its script ends with 77 where no Python has torch.
 test-torch: all
-	@$(find_torch); $(with_torch) -m unittest $(or $(ARGS),discover -t . -s tests)
+	@REMATCH_BIN=$(abspath $(BUILD))/rematch experiments/torch/run.sh -m unittest $(or $(ARGS),discover -t . -s tests)
 bench-torch: all
-	@$(find_torch); $(with_torch) bench.py $(ARGS)
+	@REMATCH_BIN=$(abspath $(BUILD))/rematch experiments/torch/run.sh bench.py $(ARGS)
 
 # ---- A bundle for a machine with a GPU that has neither this repository nor its libraries.
 gpu-bundle: $(BUILD)/has-test
