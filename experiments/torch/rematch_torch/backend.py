@@ -4,7 +4,6 @@ import tempfile
 import time
 
 import torch
-import torch.fx as fx
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.utils import counters
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
@@ -15,6 +14,7 @@ from .joint import Joint
 from .memory import Counter
 from .plan import ask
 from .profile import Profile
+from .program import program
 from .rebuild import rebuild, recomputations
 
 everything = []  # every planned region of this process, for the recorder
@@ -41,13 +41,13 @@ class Region:
             return self.counter
         return None
 
-    def run(self, interpreter, args, backward):
+    def run(self, run, inputs, backward):
         self.runs += not backward
         counter = self.counting()
         if counter is None:
-            return run_boxed(interpreter, args)
+            return run(inputs)
         with counter:
-            out = run_boxed(interpreter, args)
+            out = run(inputs)
         if backward:
             self.counted = counter.peak
         return out
@@ -60,21 +60,14 @@ def check_inputs(inputs):
                    "give it plain tensors")
 
 
-def run_boxed(interpreter, args):
-    """An interpreter would keep what it returned until its next run."""
-    out = interpreter.boxed_run(args)
-    interpreter.env = {}
-    return out
-
-
 def runner(region, backward):
     def compiler(module, _):
-        interpreter = fx.Interpreter(module)
+        run = program(module)
 
-        def run(args):
-            return region[0].run(interpreter, args, backward) if region else run_boxed(interpreter, args)
-        run._boxed_call = True
-        return run
+        def counted(inputs):
+            return region[0].run(run, inputs, backward)
+        counted._boxed_call = True
+        return counted if region else run
     return compiler
 
 
