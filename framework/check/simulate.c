@@ -386,6 +386,7 @@ static void set_up(struct machine *m)
     const size_t slices = a->slices;
     NEW(m->region, m->cell, buffers * slices);
     NEW(m->region, m->living, buffers);
+    NEW(m->region, m->stays, buffers);
     NEW(m->region, m->alive, buffers);
     NEW(m->region, m->next_born, buffers);
     NEW(m->region, m->next_dying, buffers);

@@ -159,9 +159,8 @@ enum status machine_bear(struct machine *m, int id)
 enum status machine_bury(struct machine *m, int id)
 {
     const struct buffer *b = &m->data->buffer[id];
-    const bool stays = b->category == CATEGORY_PARAMETER_GRADIENT && m->data->operators && m->at + 1 == m->data->ops;
-    MUST(stays || uses(m->op, id), "buffer %d (%s) dies here; expected it to be used to the last", id,
-         machine_buffer(m, id));
+    MUST((m->stays[id] && m->at + 1 == m->data->ops) || uses(m->op, id),
+         "buffer %d (%s) dies here; expected it to be used to the last", id, machine_buffer(m, id));
     for (int i = 0; i < m->alives; i++)
         if (m->alive[i] == id) m->alive[i--] = m->alive[--m->alives];
     m->living[id] = false;

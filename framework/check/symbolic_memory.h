@@ -18,7 +18,7 @@ struct machine {
     int at;                                    /* its index */
     int slices;                                /* of the batch */
     struct cell *cell;                         /* one a buffer and slice */
-    bool *living;                              /* by buffer */
+    bool *living, *stays;                      /* by buffer; stays: what it holds lives to the step's end */
     int *alive, alives;                        /* buffers */
     int *born, *dies, *next_born, *next_dying; /* op -> first buffer, buffer -> next one; -1: none */
     unsigned *parts, *done;                    /* node -> parts that its backward has; and slice -> that have run */

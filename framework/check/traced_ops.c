@@ -96,6 +96,7 @@ enum status traced_backward(struct machine *m)
         TRY(machine_apart(m, id, over ? id : BUFFER_NONE, 1, t->name));
         TRY(operand_called(m, id, t->stays ? CATEGORY_PARAMETER_GRADIENT : CATEGORY_GRADIENT, n));
         TRY(machine_writes(m, id, machine_call(t->bytes), symbol_name(TRACED, (uint64_t)a->use[i].tensor, 0), t->name));
+        if (id >= 0) m->stays[id] = t->stays; /* also where it takes the place of one that does not */
         MUST(!t->stays || !t->bytes || a->buffer[id].death + 1 == a->ops, "%s dies at op %d; expected it to stay",
              t->name, a->buffer[id].death);
     }
