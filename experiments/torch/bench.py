@@ -117,13 +117,14 @@ def paired(way, plain, pairs=3):
 
 
 def row(way):
+    name = way.name if way.setting is None else f"{way.name} {way.setting}"
     if way.error:
-        return f"| {way.name} {way.setting} | {way.error} | | | | | |"
+        return f"| {name} | {way.error} | | | | | |"
     bits = "equal" if not way.wrong else f"**{way.wrong} of {way.count} differ**"
     told = way.region
     predicted = f"{told.predicted / 2**20:.1f} | {100 * (way.peak / told.predicted - 1):+.2f} %" if told else " | "
     model = f"{way.model_slowdown:.3f}" if way.model_slowdown else ""
-    return f"| {way.name}{'' if way.setting is None else f' {way.setting}'} | {bits} | {way.peak / 2**20:.1f} | {predicted} | {model} | {way.slowdown:.3f} |"
+    return f"| {name} | {bits} | {way.peak / 2**20:.1f} | {predicted} | {model} | {way.slowdown:.3f} |"
 
 
 def plan_within(path, peak):

@@ -11,7 +11,7 @@ from torch.utils.checkpoint import checkpoint
 import rematch_torch
 
 
-def reentered(block, *inputs):
+def by_block(block, *inputs):
     return checkpoint(block, *inputs, use_reentrant=False)
 
 
@@ -36,25 +36,24 @@ WAYS = {"plain": None, "checkpoint": "checkpoint", "torch budget 0.5": 0.5, "tor
         "ours 70%": "70%", "ours 50%": "50%", "ours least": "least"}
 
 
-def main(name, size="bench", steps=5):
+def main(name, size="bench", steps=5, plain=None):
     torch.set_num_threads(1)
     print(f"{name:18}{'bits':>22}{'peak':>12}{'slowdown':>10}")
     for way, setting in WAYS.items():
         torch._dynamo.reset()
         functorch.activation_memory_budget = setting if isinstance(setting, float) else 1.0
-        model, batch = importlib.import_module(name).make(size, reentered if setting == "checkpoint" else None)
+        model, batch = importlib.import_module(name).make(size, by_block if setting == "checkpoint" else None)
         run = torch.compile(model, backend="aot_eager", dynamic=False) if isinstance(setting, float) else model
-        if way.startswith("ours"):
-            run = rematch_torch.compile(model, setting)
+        run = rematch_torch.compile(model, setting) if way.startswith("ours") else run
         try:
             values, peak, seconds = train(run, model, batch, steps)
         except torch._dynamo.exc.BackendCompilerFailed as error:
             print(f"{way:18}{str(error).strip().splitlines()[1][:110]}")
             continue
-        first = (values, seconds) if way == "plain" else first
-        wrong = sum(not torch.equal(a, b) for a, b in zip(first[0], values))
+        plain = plain or (values, seconds)
+        wrong = sum(not torch.equal(a, b) for a, b in zip(plain[0], values))
         bits = f"{wrong} of {len(values)} differ" if wrong else "equal"
-        print(f"{way:18}{bits:>22}{peak / 2**20:>8.1f} MiB{seconds / first[1]:>10.3f}", flush=True)
+        print(f"{way:18}{bits:>22}{peak / 2**20:>8.1f} MiB{seconds / plain[1]:>10.3f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import rematch_torch
 from rematch_torch import errors
 
 from . import models
-from .support import Case, network
+from .support import Case
 
 X = torch.randn(32, 32)
 

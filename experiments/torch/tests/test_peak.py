@@ -3,6 +3,7 @@ import torch
 
 import rematch_torch
 
+from . import models
 from .support import NETWORKS, Case, network
 
 
@@ -30,6 +31,24 @@ class Peak(Case):
                     self.assertGreater(counted, 0.98 * region.predicted)
                     self.assertLessEqual(region.counted, region.predicted)
                     self.assertGreater(region.counted, 0.98 * region.predicted)
+
+    def test_outputs_that_the_caller_holds(self):
+        for kind in (models.TwoOutputs, models.OutputReadOn):
+            with self.subTest(model=kind.__name__):
+                torch._dynamo.reset()
+                torch.manual_seed(0)
+                model, x = kind(width=256), torch.randn(256, 256)
+                run = rematch_torch.compile(model, "least")
+                sum(p.square().mean() for p in run(x)).backward()
+                for p in model.parameters():
+                    p.grad = None
+                with rematch_torch.Counter() as counter:
+                    out = run(x)
+                    gradients = [torch.full_like(p, 0.1) for p in out]
+                    torch.autograd.backward(out, gradients)
+                self.assertLessEqual(counter.peak, run.rematch.regions[0].predicted)
+                self.assertGreater(counter.peak, 0.98 * run.rematch.regions[0].predicted)
+                del out, gradients  # before the next is counted
 
     def test_a_budget_in_bytes_is_kept(self):
         model, batch = network("unet")

@@ -13,7 +13,6 @@ import rematch_torch
 import wrong
 from rematch_torch.plan import program
 
-from . import models
 from .support import Case, network
 
 
