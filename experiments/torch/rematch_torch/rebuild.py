@@ -2,12 +2,11 @@
 computed again is kept longer, so a wrong plan costs memory, never bits."""
 import operator
 
-import torch
 import torch.fx as fx
 from torch.utils import _pytree as pytree
 
 from .graph_file import OUTSIDE
-from .joint import DROPOUT, IN_PLACE, aten, bytes_of
+from .joint import DROPOUT, IN_PLACE, aten
 
 try:  # torch 2.8 or newer describes outputs
     from torch._functorch._aot_autograd.descriptors import SavedForBackwardsAOTOutput
@@ -22,8 +21,8 @@ class Side:
     def __init__(self, joint):
         self.joint, self.graph, self.now, self.views = joint, fx.Graph(), {}, {}
 
-    def placeholder(self, node, name=None):
-        new = self.graph.placeholder(name or node.name)
+    def placeholder(self, node):
+        new = self.graph.placeholder(node.name)
         new.meta = dict(node.meta)
         return new
 
@@ -95,26 +94,18 @@ class Side:
 class Backward(Side):
     """What the forward computed arrives as a placeholder; `saved` lists them in order."""
 
-    def __init__(self, joint, forward):
+    def __init__(self, joint):
         super().__init__(joint)
-        self.forward, self.saved = forward, []
+        self.saved = []
         for t in joint.tangents:
             self.now[t] = self.placeholder(t)
-        self.first = next(iter(self.graph.nodes), None)
+        self.first = next(iter(self.graph.nodes))
 
     def missing(self, node):
         self.saved.append(node)
-        before = self.graph.inserting_before(self.first) if self.first is not None else self.graph.inserting_after()
-        with before:
+        with self.graph.inserting_before(self.first):
             self.now[node] = self.placeholder(node)
         return self.now[node]
-
-
-def forward_value(side, node, copies):
-    """What the backward is given of the forward: of an input that the forward moves, its value before that."""
-    if node not in side.joint.moved:
-        return side.value(node)
-    return copies[node]
 
 
 def sequence(file, ops):
@@ -129,9 +120,9 @@ def sequence(file, ops):
 
 def with_unplanned(file, steps):
     """With the operators that no gradient depends on, and what moves inputs, where the model has them."""
-    joint, planned = file.joint, {op for op, _ in steps}
-    extra = [n for n in joint.nodes if n in joint.moving or (n in set(joint.forward) and n not in planned)]
-    done = []
+    joint, done = file.joint, []
+    left = set(joint.moving) | (set(joint.forward) - {op for op, _ in steps})
+    extra = [n for n in joint.nodes if n in left]
     for op, again in steps:
         while extra and not again and joint.index[extra[0]] < joint.index[op]:
             done.append((extra.pop(0), False))
@@ -156,41 +147,34 @@ def rebuild(file, ops):
     forward = Side(joint)
     for p in joint.primals:
         forward.now[p] = forward.placeholder(p)
-    mark = forward.graph.call_function(torch.zeros, ((),)) if joint.moved else None
     for op, again in first:
         if joint.moves(op):
             forward.call(op)
         else:
             (forward.run_again if again else forward.run)(op)
-    backward = Backward(joint, forward)
+    backward = Backward(joint)
     for op, again in rest:
         (backward.run_again if again else backward.run)(op)
     back = backward.finish(joint.backward_outputs, joint.described[1])
-    copies = copy_moved(forward, backward.saved, mark)
-    saved = [forward_value(forward, n, copies) for n in backward.saved]
+    saved = list(given(forward, backward.saved))
     described = list(joint.described[0])
     if SavedForBackwardsAOTOutput is not None:
         described += [SavedForBackwardsAOTOutput(i) for i in range(len(saved))]
     return forward.finish(list(joint.forward_outputs) + saved, described), back
 
 
-def copy_moved(forward, saved, mark):
-    """Copies of inputs that the backward reads and the forward moves, made before anything runs."""
-    copies = {}
-    if mark is None:
-        return copies
-    with forward.graph.inserting_before(mark):
-        for n in saved:
-            if n in forward.joint.moved:
-                copies[n] = forward.graph.call_function(aten.clone.default, (forward.now[n],))
-                copies[n].meta = dict(n.meta)
-    forward.graph.erase_node(mark)
-    return copies
+def given(forward, saved):
+    """What the backward is given of the forward: of an input that the forward moves, a copy made before that."""
+    joint, last = forward.joint, forward.now[forward.joint.primals[-1]]
+    for node in saved:
+        if node in joint.moved:
+            with forward.graph.inserting_after(last):
+                copy = forward.graph.call_function(aten.clone.default, (forward.now[node],))
+            copy.meta = dict(node.meta)
+            yield copy
+        else:
+            yield forward.value(node)
 
 
 def recomputations(ops):
     return sum(op["recompute"] for op in ops)
-
-
-def saved_bytes(file, nodes):
-    return sum(bytes_of(n) for n in nodes if n.op == "call_function")

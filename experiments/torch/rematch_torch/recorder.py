@@ -37,6 +37,11 @@ def joined(digests):
     return pair(np.array(digests, "<u8").tobytes()) if digests else ZERO
 
 
+def norm_of(tensors):
+    squares = [torch.linalg.vector_norm(t.detach().reshape(-1), dtype=torch.float64).square() for t in tensors]
+    return float(torch.stack(squares).sum().sqrt()) if squares else 0.0
+
+
 def switches():
     """What decides which kernels torch chooses."""
     return {"threads": torch.get_num_threads(), "deterministic": torch.are_deterministic_algorithms_enabled(),
@@ -90,7 +95,7 @@ class Recorder:
         self.digests.append({"gradient": of_grads, "parameter": of_parameters, "state": of_states, "running": of_buffers})
         zero = not any(g is not None and bool(g.any()) for g in grads)
         rate = self.lr() if self.lr else float(self.optimizer.param_groups[0]["lr"])
-        norm = float(np.sqrt(sum(float(g.double().square().sum()) for g in grads if g is not None)))
+        norm = norm_of([g for g in grads if g is not None])
         self.rows.append({"loss": np.float32(loss.item()), "total_ns": began - self.last, "gradients_zero": zero,
                           "lr": rate, "grad_norm": norm, "live_peak": peak})
         self.cost_ns += time.perf_counter_ns() - began
