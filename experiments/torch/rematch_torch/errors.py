@@ -4,6 +4,8 @@ import re
 
 import torch
 
+TORCH = os.path.dirname(torch.__file__) + os.sep
+
 
 class RematchError(RuntimeError):
     """What is wrong, where in the user's source, and what to do."""
@@ -12,6 +14,7 @@ class RematchError(RuntimeError):
 def source_of(node):
     """'model.py:62' of the line of the user's model that an fx node comes from; '' where torch does not know."""
     lines = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
+    lines = [line for line in lines if not line[0].startswith(TORCH)]
     return f"{os.path.basename(lines[-1][0])}:{lines[-1][1]}" if lines else ""
 
 

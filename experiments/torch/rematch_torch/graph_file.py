@@ -16,6 +16,7 @@ def module_of(node):
     if not stack:
         return ""
     path = list(stack.values())[-1][0]
+    path = re.sub(r"_modules\['(\w+)'\]", r"\1", path)  # as torch 2.6 writes it
     return re.sub(r"L\['\w+'\]|_modules\.", "", path).strip(".")
 
 

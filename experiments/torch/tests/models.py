@@ -108,6 +108,15 @@ class Tied(Plain):
         return x
 
 
+class Gated(Plain):
+    """A gradient that two products read: neither may overwrite it before the other."""
+
+    def forward(self, x):
+        for layer, gate in zip(self.layers[::2], self.layers[1::2]):
+            x = torch.tanh(layer(x)) * torch.sigmoid(gate(x))
+        return x
+
+
 class Attention(nn.Module):
     def __init__(self, p=0.0):
         super().__init__()
@@ -144,6 +153,15 @@ class Breaks(Plain):
         return x
 
 
+class BreaksOnce(Plain):
+    """Two graphs, the first of which is planned alone."""
+
+    def forward(self, x):
+        x = torch.tanh(self.layers[0](x)).sin()
+        torch._dynamo.graph_break()
+        return torch.tanh(self.layers[1](x)).sin()
+
+
 class Recurrent(nn.Module):
     def __init__(self):
         super().__init__()
@@ -153,8 +171,8 @@ class Recurrent(nn.Module):
         return self.cells(x.view(4, 8, 32))[0]
 
 
-EQUAL = [Plain, TwoOutputs, OutputReadOn, NewValue, OldValue, Draws, Dropout, Norm, InPlace, Tied, Attention,
-         AttentionDropout, Checkpointed, Breaks]
+EQUAL = [Plain, TwoOutputs, OutputReadOn, NewValue, OldValue, Draws, Dropout, Norm, InPlace, Tied, Gated, Attention,
+         AttentionDropout, Checkpointed, Breaks, BreaksOnce]
 
 
 def train(model, run, batches, steps=3, autocast=False):
