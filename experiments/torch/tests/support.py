@@ -1,15 +1,11 @@
-"""What the tests share: one thread, the examples, and a folder of profiles of their own."""
+"""What the tests share: one thread, and the networks of the examples."""
 import copy
 import importlib
-import os
-import sys
 import unittest
 
 import torch
 import torch._dynamo
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "examples")]
 torch.set_num_threads(1)
 NETWORKS = "resnet", "gpt", "unet"
 

@@ -11,8 +11,8 @@ import torch.nn.functional as F
 import rematch_torch
 from rematch_torch.plan import ask
 
-from . import models
-from .support import HERE, NETWORKS, Case, network
+from . import HERE, models
+from .support import NETWORKS, Case, network
 
 GRAPHS = os.path.join(HERE, "..", "..", "..", "tests", "torch_graphs")
 

@@ -61,7 +61,10 @@ class Peak(Case):
         model, batch = network("gpt")
         run = rematch_torch.compile(model, "least")
         grads = sum(p.numel() * 4 for p in model.parameters())
-        counted_step(run, model, batch)
+        for _ in range(2):  # the second is not counted: what it kept would not be seen to die in the third
+            for p in model.parameters():
+                p.grad = None
+            run(*batch).backward()
         for p in model.parameters():
             p.grad = None
         with rematch_torch.Counter() as counter:
