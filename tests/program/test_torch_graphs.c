@@ -132,3 +132,31 @@ Test(torch_graphs, plans_of_all_policies_are_right, .timeout = 120)
     }
     cli_close(&cli);
 }
+
+/* Batch norm in evaluation saves tensors without elements, which its backward reads. */
+Test(torch_graphs, what_is_saved_may_have_no_bytes)
+{
+    static const char empty[] =
+        "rematch: 1\nname: empty\nbatch: 1\ngradients: written\ntensors:\n"
+        "  - {name: x, bytes: 512, constant: true}\n  - {name: a, bytes: 512}\n  - {name: nothing, bytes: 0}\n"
+        "  - {name: b, bytes: 512}\n  - {name: l, bytes: 4}\n  - {name: dl, bytes: 512}\n  - {name: db, bytes: 512}\n"
+        "  - {name: dx, bytes: 512}\noperators:\n"
+        "  - {name: norm, time: 1, reads: [x], writes: [a, nothing]}\n"
+        "  - {name: relu, time: 1, reads: [a], writes: [b]}\n"
+        "  - {name: sum, time: 1, reads: [b], writes: [l]}\n"
+        "  - {name: dsum, phase: backward, time: 1, reads: [l], writes: [dl]}\n"
+        "  - {name: drelu, phase: backward, time: 1, reads: [dl, b], writes: [db]}\n"
+        "  - {name: dnorm, phase: backward, time: 1, reads: [db, a, nothing], writes: [dx]}\n";
+    struct cli cli;
+    char arguments[256];
+    cli_open(&cli);
+    cli_file(&cli, "empty.yaml", empty);
+    for (size_t k = 0; k < sizeof policies / sizeof *policies; k++) {
+        if (policies[k].share > 0 && policies[k].share < 1) continue;
+        snprintf(arguments, sizeof arguments, "plan --graph empty.yaml %s --alone --out plan.h5", policies[k].policy);
+        cli_expect(&cli, 0, arguments);
+        cli_expect(&cli, 0, "verify --plan-only plan.h5");
+    }
+    cli_expect(&cli, 0, "plan --graph empty.yaml policy=dtr --alone");
+    cli_close(&cli);
+}

@@ -210,6 +210,7 @@ static void add_read(struct trace *s, struct traced_backward *b, int tensor)
     static const enum held held[] = {[ROLE_KEPT] = HELD_ONCE, [ROLE_SAVED] = HELD_SAVED, [ROLE_VALUE] = HELD_VALUE};
     const struct traced_read read = {s->op[node_of(s, tensor)].node, held[s->tensor[tensor].role]};
     struct traced_read *list = (struct traced_read *)b->read;
+    if (!s->tensor[tensor].bytes && s->tensor[tensor].role != ROLE_VALUE) return; /* nothing is saved */
     for (int k = 0; k < b->reads; k++)
         if (list[k].node == read.node && list[k].what == read.what) return;
     list[b->reads++] = read;
