@@ -64,6 +64,9 @@ class Joint:
         self.forward_outputs, self.backward_outputs = flat[:forward_outputs], flat[forward_outputs:]
         self.nodes = [n for n in module.graph.nodes if n.op != "output"]
         self.index = {n: i for i, n in enumerate(self.nodes)}
+        for n in self.nodes:
+            if n.op == "get_attr" and "val" not in n.meta:  # torch 2.6 describes no constants
+                n.meta["val"] = operator.attrgetter(n.target)(module)
         self.check()
         self.find_bases()
         self.sort_passes()

@@ -34,6 +34,8 @@ class Bits(Case):
             for budget in ("100%", "least"):
                 with self.subTest(model=kind.__name__, budget=budget):
                     torch._dynamo.reset()
+                    if kind is models.NewValue and torch.__version__.startswith("2.6."):
+                        self.skipTest("torch.compile of 2.6 alone trains it otherwise than eager, with backend='eager', too")
                     plain, own = self.twins(kind)
                     run = rematch_torch.compile(own, budget)
                     wanted = models.train(plain, plain, lambda _: batch, STEPS)
