@@ -32,7 +32,7 @@ class Moved(nn.Module):
 
 def moved(size, block_runner=None):
     torch.manual_seed(0)
-    return Moved(block_runner), (torch.randn(8, 32), torch.randn(8, 32))
+    return Moved(block_runner), (torch.randn(64, 32), torch.randn(64, 32))
 
 
 def keep(block, x):

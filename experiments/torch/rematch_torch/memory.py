@@ -1,4 +1,5 @@
 """Counts the bytes that a part of a training step allocates, beyond what was live before it."""
+import gc
 import os
 
 import torch
@@ -9,12 +10,14 @@ os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # else it prints a line whenever
 class Counter:
     """with Counter() as c: ...; c.peak. Several parts one after another add up: a second `with c:` goes on from what the
     first one left live. On a CPU every allocation of torch counts, a kernel's scratch included; on a GPU what torch's
-    allocator reports."""
+    allocator reports. What was garbage before is collected first, so that it does not die in between."""
 
-    def __init__(self):
-        self.live = self.peak = 0
+    def __init__(self, collect=True):
+        self.collect, self.live, self.peak = collect, 0, 0
 
     def __enter__(self):
+        if self.collect:
+            gc.collect()
         self.cuda = torch.cuda.is_available()
         if self.cuda:
             torch.cuda.synchronize()

@@ -97,7 +97,7 @@ class Profile:
             return pytree.tree_map_only(torch.Tensor, filled, a.meta["val"])
         args, kwargs = pytree.tree_map_only(torch.fx.Node, real, (node.args, dict(node.kwargs)))
         cuda = any(t.is_cuda for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor))
-        with Counter() as counted:
+        with Counter(collect=False) as counted:
             out = node.target(*args, **kwargs)
         scratch, least, spent = counted.peak - counted.live, float("inf"), 0.0
         for _ in range(20):
