@@ -1,5 +1,6 @@
 #include "search/stage_profile.h"
 
+#include <assert.h>
 #include <string.h>
 
 static const struct layer source_layer = {.name = "source", .inputs = 0};
@@ -30,6 +31,7 @@ struct cut_tensors {
 /* The part's number of a tensor, which is added if it is new. */
 static int cut_tensor(struct cut_tensors *c, int tensor, bool written)
 {
+    assert(c->number || !c->part->tensors);
     for (int t = c->part->tensors; !written && t-- > 0;) /* each is written before it is read */
         if (c->number[t] == tensor) return t;
     const int t = c->part->tensors;

@@ -51,7 +51,7 @@ static const char *no_departure(const struct side *variant, const struct side *b
                    ? NULL
                    : region_text(region, "nothing is recomputed: %s claims so of both", variant->claimed_by);
     NEW(region, live, (size_t)variant->plan.ops);
-    if (!*baseline->claimed_by && strcmp(variant->plan.hash, baseline->plan.hash) == 0)
+    if (variant->plan.hash && baseline->plan.hash && strcmp(variant->plan.hash, baseline->plan.hash) == 0)
         return region_text(region, "nothing is recomputed: policy %s has the plan of the baseline", variant->policy);
     if (recomputations_live(&variant->plan, live) || recomputations_by_slice(&variant->plan)) return NULL;
     if (count)
