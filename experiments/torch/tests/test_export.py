@@ -116,3 +116,4 @@ class Export(Case):
                                       cwd=folder, env=environment, capture_output=True, text=True)
                 self.assertEqual(done.returncode, code, done.stderr)
                 self.assertIn(says, done.stdout + done.stderr)
+                self.assertNotIn("Traceback", done.stderr)
