@@ -121,8 +121,8 @@ def row(way):
     if way.error:
         return f"| {name} | {way.error} | | | | | |"
     bits = "equal" if not way.wrong else f"**{way.wrong} of {way.count} differ**"
-    told = way.region
-    predicted = f"{told.predicted / 2**20:.1f} | {100 * (way.peak / told.predicted - 1):+.2f} %" if told else " | "
+    region = way.region
+    predicted = f"{region.predicted / 2**20:.1f} | {100 * (way.peak / region.predicted - 1):+.2f} %" if region else " | "
     model = f"{way.model_slowdown:.3f}" if way.model_slowdown else ""
     return f"| {name} | {bits} | {way.peak / 2**20:.1f} | {predicted} | {model} | {way.slowdown:.3f} |"
 
@@ -142,9 +142,9 @@ def beside(path, theirs):
     for way in sorted({round(w.peak): w for w in theirs}.values(), key=lambda w: -w.peak):
         live, slowdown = plan_within(path, way.peak)
         ratio = f"{(slowdown - 1) / (way.model_slowdown - 1):.2f}" if slowdown and way.model_slowdown > 1.0005 else ""
-        told = f"{slowdown:.3f}" if slowdown else "no schedule"
+        ours = f"{slowdown:.3f}" if slowdown else "no schedule"
         bits = "equal" if not way.wrong else "wrong"
-        yield f"| {way.peak / 2**20:.1f} | {way.setting} | {bits} | {way.model_slowdown:.3f} | {told} | {ratio} |"
+        yield f"| {way.peak / 2**20:.1f} | {way.setting} | {bits} | {way.model_slowdown:.3f} | {ours} | {ratio} |"
 
 
 def measure(network, size, steps, out):

@@ -1,37 +1,32 @@
 #include "check/traced_ops.h"
 
+#include <string.h>
+
 int traced_next(const struct plan_data *data, int node)
 {
     while (data->operators && node < data->nodes && !data->traced[node].forward) node++;
     return node;
 }
 
-/* Of rows that ascend by node, the first of the node. */
-static int first_read(const struct plan_data *a, int node)
+/* Of rows of stride bytes, which begin with a node and ascend by it, the first of the node. */
+static int first_row(const void *rows, int count, size_t stride, int node)
 {
-    int low = 0, high = a->reads;
+    int low = 0, high = count;
     while (low < high) {
         const int middle = low + (high - low) / 2;
-        if (a->read[middle].node < node)
-            low = middle + 1;
-        else
-            high = middle;
+        int of;
+        memcpy(&of, (const char *)rows + (size_t)middle * stride, sizeof of);
+        *(of < node ? &low : &high) = of < node ? middle + 1 : middle;
     }
     return low;
 }
 
-static int first_use(const struct plan_data *a, int node)
+static int first_read(const struct plan_data *a, int node)
 {
-    int low = 0, high = a->uses;
-    while (low < high) {
-        const int middle = low + (high - low) / 2;
-        if (a->use[middle].node < node)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return first_row(a->read, a->reads, sizeof *a->read, node);
 }
+
+static int first_use(const struct plan_data *a, int node) { return first_row(a->use, a->uses, sizeof *a->use, node); }
 
 /* The op's operand number k, counted over reads and writes; BUFFER_NONE: there are fewer. */
 static int operand_at(const struct op *op, int k) { return k < op->reads + op->writes ? op->operand[k] : BUFFER_NONE; }

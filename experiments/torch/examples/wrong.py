@@ -55,7 +55,7 @@ CASES = {  # name: (model, how blocks run, PyTorch's budget, ours, whether it is
 
 
 def record(path, make, runner, share, ours):
-    """Three steps; the recorder is told how many blocks are recomputed, as far as that is known."""
+    """Three steps; recomputes: how many blocks are computed again, where that is known."""
     model, batch = make("test", runner)
     functorch.activation_memory_budget = share or 1.0
     run = torch.compile(model, backend="aot_eager", dynamic=False) if share else model

@@ -22,10 +22,10 @@ def main():
     try:
         root = export(*made[:2], given.out, *made[2:], profile="flops" if given.flops else "measure")
     except Exception as error:
-        told = getattr(error, "inner_exception", error)
-        if not isinstance(told, RematchError):
+        reason = getattr(error, "inner_exception", error)
+        if not isinstance(reason, RematchError):
             raise
-        sys.exit(f"rematch_torch: {told}")
+        sys.exit(f"rematch_torch: {reason}")
     print(f"{given.out}: {len(root['operators'])} operators, {len(root['tensors'])} tensors; rematch plan --graph {given.out}")
 
 

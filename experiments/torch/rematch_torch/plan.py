@@ -35,10 +35,10 @@ def ask(path, budget, policy="optimal", timeout=600):
     done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
     if done.returncode == 0:
         return json.loads(done.stdout)
-    told = done.stderr.strip().replace("rematch: ", "", 1)
-    floor = re.search(r"found kept is ([0-9.]+%).*?, ([0-9.]+ \w+)( \(.*?\))?, besides ([0-9.]+ \w+)", told)
+    reason = done.stderr.strip().replace("rematch: ", "", 1)
+    floor = re.search(r"found kept is ([0-9.]+%).*?, ([0-9.]+ \w+)( \(.*?\))?, besides ([0-9.]+ \w+)", reason)
     if floor:
         share, live, _, static = floor.groups()
         refuse(f"budget {budget} is below the least that was found: {live} and {static} of parameters and batch",
-               f'raise it to "{share}" or more, use "least", or make the batch smaller; it is {told.split("; it is ")[-1]}')
-    return refuse(f"rematch plan failed with exit code {done.returncode}: {told[-600:]}", "see the graph file " + path)
+               f'raise it to "{share}" or more, use "least", or make the batch smaller; it is {reason.split("; it is ")[-1]}')
+    return refuse(f"rematch plan failed with exit code {done.returncode}: {reason[-600:]}", "see the graph file " + path)

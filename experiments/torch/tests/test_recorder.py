@@ -63,12 +63,12 @@ class Recorded(Case):
         self.assertIn("nothing is recomputed: torch", out)
 
     def test_examples_end_with_the_right_verdict(self):
-        told = io.StringIO()
-        with contextlib.redirect_stdout(told), self.assertRaises(SystemExit) as ended:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed), self.assertRaises(SystemExit) as ended:
             wrong.main(self.made.name)
-        self.assertEqual(ended.exception.code, 0, told.getvalue())
-        self.assertEqual(told.getvalue().count("DIFFERS"), 4)
-        self.assertEqual(told.getvalue().count("EQUAL IN EVERY BIT"), 4)
+        self.assertEqual(ended.exception.code, 0, printed.getvalue())
+        self.assertEqual(printed.getvalue().count("DIFFERS"), 4)
+        self.assertEqual(printed.getvalue().count("EQUAL IN EVERY BIT"), 4)
 
     def test_zero_gradients_are_recognised(self):
         """The digest of zeros is the program's own, whose pieces are of 64 KiB."""
@@ -102,11 +102,11 @@ class Recorded(Case):
 
     def test_provenance_is_kept(self):
         with h5py.File(self.planned("a.h5", "gpt", None)) as f:
-            told = f["provenance/torch"]
-            self.assertIn("class GPT(nn.Module)", told["source"][()].decode())
-            self.assertEqual(told.attrs["threads"], 1)
-            self.assertEqual(told.attrs["deterministic"], 0)
-            self.assertTrue(told.attrs["seed"].isdigit())
+            recorded = f["provenance/torch"]
+            self.assertIn("class GPT(nn.Module)", recorded["source"][()].decode())
+            self.assertEqual(recorded.attrs["threads"], 1)
+            self.assertEqual(recorded.attrs["deterministic"], 0)
+            self.assertTrue(recorded.attrs["seed"].isdigit())
             self.assertEqual(f["plan"].attrs["policy"], "store_all")
 
     def test_a_failed_loop_is_not_completed(self):
