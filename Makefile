@@ -13,7 +13,7 @@
 # make bench         measures against PyTorch and TensorFlow [ARGS=...]
 # make test-torch    tests experiments/torch with the PyTorch of TORCH_PYTHON, build/bench-venv or python3; 77: none has it
 # make bench-torch   measures experiments/torch beside PyTorch [ARGS="--out results/bench-torch.md"]
-# make bench-engines checks what `optimal` promises over many models, and what its engines win
+# make bench-engines checks what `optimal` promises over many models, and what its engines win; bench-limits what limits cost
 # make numerics      compares gradients with a computation in float64
 # make gpu-bundle    packs build/gpu-bundle for a machine with a GPU
 # make readme-picture
@@ -251,9 +251,9 @@ bench: all $(BUILD)/peak
 	      $(MAKE) --no-print-directory $(BUILD)/has-bench; }
 	REMATCH_BIN=$(abspath $(BUILD))/rematch /usr/bin/python3 experiments/bench/bench.py $(ARGS)
 
-# What `optimal` promises over many models and budgets, and what its engines win.
-bench-engines: all $(BUILD)/has-exp-plans
-	REMATCH_BIN=$(abspath $(BUILD))/rematch /usr/bin/python3 experiments/bench/engines.py $(ARGS)
+# What `optimal` promises over many models and budgets, and what its engines win; what the limits of searches cost.
+bench-engines bench-limits: all $(BUILD)/has-exp-plans
+	REMATCH_BIN=$(abspath $(BUILD))/rematch /usr/bin/python3 experiments/bench/$(@:bench-%=%).py $(ARGS)
 
 # ---- The package for PyTorch; its script ends with 77 where no Python has torch.
 test-torch: all
@@ -321,5 +321,5 @@ clean:
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 ALWAYS:
-.PHONY: all deps test test-torch bench-torch install check check-format check-layering check-tables experiments-md bench bench-engines gpu-bundle numerics readme-picture exp-list format clean $(EXPERIMENTS) $(PLANS) ALWAYS
+.PHONY: all deps test test-torch bench-torch install check check-format check-layering check-tables experiments-md bench bench-engines bench-limits gpu-bundle numerics readme-picture exp-list format clean $(EXPERIMENTS) $(PLANS) ALWAYS
 .SECONDARY:

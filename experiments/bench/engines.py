@@ -5,12 +5,14 @@ Every model is planned within budgets spread over its range, by flops. For each 
 (monotone), whether a plan of another policy or of the least budget is ever faster in its own bytes or those bytes are refused
 (behind), and how much slower the plans become without each engine (`policy.without`), and faster, which none may.
 
-The models: those of experiments/models, and four more of the kinds that are planned worst, made here: U-Net++ (Zhou et al., 2018),
-an Inception-like net, an HRNet-like net and an EfficientNet-like net of inverted residuals.
+The models: those of experiments/models; four more of the kinds that are planned worst, made here: U-Net++ (Zhou et al., 2018), an
+Inception-like net, an HRNet-like net and an EfficientNet-like net of inverted residuals; steps of PyTorch as they were exported
+(tests/torch_graphs); and, where $REMATCH_DATA has them, the traces of DTR's authors (experiments/plans/dtr-traces.py).
 
 Exit code 1: a promise is broken.
 """
 import argparse
+import glob
 import json
 import os
 import subprocess
@@ -22,7 +24,12 @@ import report
 from report import Table
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "../plans"))
+from traced_graph import graph_of, read  # noqa: E402
+
 MODELS = os.path.join(HERE, "../models")
+GRAPHS = os.path.join(HERE, "../../tests/torch_graphs")
+TRACES = os.path.join(os.environ.get("REMATCH_DATA", ""), "graphs")
 PROGRAM = os.environ["REMATCH_BIN"]
 ENGINES = ("chain", "dtr", "drops", "states", "windows", "policies")
 SHARES = (80, 60, 45, 30)  # of store_all's live peak, at which engines are left out
@@ -100,15 +107,26 @@ SIZES = {"cifar": 32, "unet": 128, "sample-cnn": 64, "page-cnn": 64, "big-cnn": 
 MADE = {"unet++": unetpp, "inception-like": inception, "hrnet-like": hrnet, "efficientnet-like": efficientnet}
 
 
-def list_models(names):
-    """By name, the text of a spec; those that cannot be planned so are left out by the caller."""
-    models = {name: spec(*make()) for name, make in MADE.items()}
+def write_models(folder, names):
+    """By name, the arguments that plan a model, whose spec is written to folder; some cannot be planned so."""
+    models, texts = {}, {name: spec(*make()) for name, make in MADE.items()}
     for file in sorted(os.listdir(MODELS)):
         name = file.removesuffix(".yaml")
         size = next((size for part, size in SIZES.items() if part in name), 224)
         if "bert" not in name:
-            models[name] = spec((), size, os.path.join(MODELS, file), 2 if "unet" in name else 10)
-    return {name: text for name, text in models.items() if not names or name in names}
+            texts[name] = spec((), size, os.path.join(MODELS, file), 2 if "unet" in name else 10)
+    for name, text in texts.items():
+        models[name] = (os.path.join(folder, name + ".yaml"),)
+        with open(models[name][0], "w", encoding="utf-8") as file:
+            file.write(text)
+    for path in sorted(glob.glob(os.path.join(GRAPHS, "*.json"))):
+        models["exported " + os.path.basename(path).removesuffix(".json")] = ("--graph", path)
+    for path in sorted(glob.glob(os.path.join(TRACES, "*.graph.json.gz"))):
+        name = "traced " + os.path.basename(path).removesuffix(".graph.json.gz")
+        models[name] = ("--graph", os.path.join(folder, name + ".json"))
+        with open(models[name][1], "w", encoding="utf-8") as file:
+            json.dump(graph_of(read(path), name, 1), file)
+    return {name: path for name, path in models.items() if not names or name in names}
 
 
 def plan(path, policy):
@@ -194,16 +212,13 @@ def main():
     rows = Table("model", "nodes", "budget", "slowdown", "gap", *(f"without {engine}" for engine in ENGINES))
     most = dict.fromkeys(ENGINES, 0.0)
     planned_by = {}
-    for name, text in list_models(arguments.models).items():
-        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
-            file.write(text)
-            file.flush()
-            path = (file.name,)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, path in write_models(folder, arguments.models).items():
             stored, least = plan(path, "store_all"), optimal(path, "least")
-            if not stored:
+            if not stored or not least:
                 print(f"{name}: left out, it cannot be planned so")
                 continue
-            planned_by = planned_by or measure.planner(file.name)
+            planned_by = planned_by or measure.planner(path[-1])
             if arguments.only != "engines":
                 budgets = check_monotone(path, name, least, stored, arguments.budgets, checks)
                 others = check_policies(path, name, least, checks)

@@ -8,6 +8,7 @@
 #include "policies/rivals.h"
 #include "search/budget.h"
 #include "search/engines.h"
+#include "search/limits.h"
 
 struct optimal_settings {
     struct budget_settings budget;
@@ -17,9 +18,6 @@ POLICY_SETTINGS_FIT(struct optimal_settings);
 
 /* engine_names, as texts list them. */
 #define ENGINES_TEXT "chain, dtr, drops, states, windows, policies, slices"
-
-/* Searches for schedules of fewer bytes, where the fastest cannot be placed. */
-enum { BELOW_MAX = 8 };
 
 struct outcome {
     struct selection selection;
@@ -45,7 +43,7 @@ static void note_found(const struct pool *pool, const struct outcome *outcome, s
 static struct selection select_placed(struct pool *pool, size_t limit)
 {
     struct selection selection = pool_select(pool, limit);
-    for (int i = 0; i < BELOW_MAX && selection.fastest && (!selection.member || selection.lost > 0); i++) {
+    for (int i = 0; i < POOL_BELOW && selection.fastest && (!selection.member || selection.lost > 0); i++) {
         const double time = selection.member ? selection.member->point.time : INFINITY;
         if (!selection.missed || !engines_below(pool, selection.missed - 1, time)) break;
         selection = pool_select(pool, limit);

@@ -4,9 +4,7 @@
 
 #include "policies/slice_rivals.h"
 #include "search/engines.h"
-
-/* Nodes of networks for which numbers are tried: few slots make `revolve` run a node hundreds of times. */
-enum { NUMBERS_NODES_MAX = 1000 };
+#include "search/limits.h"
 
 static bool add_policy(struct pool *pool, const struct policy *policy, const struct policy_input *input)
 {
@@ -26,10 +24,10 @@ static bool vary(struct pool *pool, const struct policy *policy, const struct se
             pool, policy,
             &(struct policy_input){.network = pool->whole, .settings = settings, .options = &pool->options});
     void *member = (char *)settings + setting->offset;
-    const bool numbers = setting->type == SETTING_INT && pool->whole->graph->nodes <= NUMBERS_NODES_MAX;
+    const bool numbers = setting->type == SETTING_INT && pool->whole->graph->nodes <= RIVALS_NUMBER_NODES;
     bool any = true, emits = false;
     for (int value = 0; any; value++) {
-        if (numbers && value <= RIVALS_NUMBER_MAX)
+        if (numbers && value <= RIVALS_NUMBER)
             *(int64_t *)member = value;
         else if (setting->type == SETTING_BOOL && value < 2)
             *(bool *)member = value;

@@ -5,10 +5,9 @@
 #include "search/pool.h"
 
 /* A pool with what depends on no limit: of engines_prepare(), of slices, and the schedules of every policy without a
- * budget, with all values of its switches and choices and numbers up to RIVALS_NUMBER_MAX (of a large network with its
+ * budget, with all values of its switches and choices and numbers up to RIVALS_NUMBER (of a large network with its
  * presets); none of these where every stage is a single node, since the programme on stages is never behind them.
  * without: by enum engine, those left out; NULL: none. */
-enum { RIVALS_NUMBER_MAX = 64 };
 struct pool *rivals_pool(const struct network *network, const struct plan_options *options, const bool *without);
 
 /* Adds the schedules of the other policies with a budget for that of input; of one that does not keep it, its least. */
@@ -16,6 +15,3 @@ void rivals_with_budget(struct pool *pool, const struct policy_input *input);
 
 /* The pool with schedules over the whole range of bytes. */
 struct pool *rivals_front(const struct network *network, const struct plan_options *options);
-
-/* The stages of which a whole front is found beside other policies. */
-enum { FRONT_STAGES_MAX = 1 << 12 };

@@ -1,9 +1,7 @@
 #include "policies/slice_rivals.h"
 
 #include "plan/stages.h"
-
-/* Points of fronts that are run by slices, or combined, and stretches. */
-enum { BATCHES_MAX = 64, AGAIN_MAX = 6, AROUND_MAX = 12, STRETCHES_MAX = 24, CUTS_MAX = 24, PHASES_MAX = 6 };
+#include "search/limits.h"
 
 /* Adds schedules of all slices one after the other, each run by slices. */
 static void add(struct pool *pool, const struct schedule *part, int parts)
@@ -28,7 +26,7 @@ static void append_phase(struct schedule *part, int from, int to, struct region 
 static void add_phases(struct pool *pool, const struct node_ranges *stages, int head, int tail, int phases)
 {
     struct region *region = region_create();
-    struct schedule part[PHASES_MAX + 3] = {schedule_empty(region)};
+    struct schedule part[RIVALS_PHASES + 3] = {schedule_empty(region)};
     const int first = stages->range[head].from, last = stages->range[tail].from;
     int parts = 1, end = last, stage = tail;
     schedule_append(&part[0], STEP_FORWARD, 0, last);
@@ -49,7 +47,7 @@ void slice_rivals_add_batches(struct pool *pool, const struct pool *slice)
     struct region *region = region_create();
     const struct member *const *origin;
     const struct front front = pool_front(slice, region, &origin);
-    const int last = front.count - 1, points = last < BATCHES_MAX ? last + 1 : BATCHES_MAX;
+    const int last = front.count - 1, points = last < RIVALS_BATCHES ? last + 1 : RIVALS_BATCHES;
     for (int i = 0; i < points; i++) {
         struct schedule schedule = schedule_empty(region);
         pool_schedule(slice, origin[points > 1 ? i * last / (points - 1) : last], &schedule);
@@ -57,9 +55,9 @@ void slice_rivals_add_batches(struct pool *pool, const struct pool *slice)
     }
     if (network_fused(pool->network)) {
         const struct node_ranges stages = stages_find(pool->network->graph, region);
-        const int all = stages.count - 1, cuts = all < CUTS_MAX ? all : CUTS_MAX;
+        const int all = stages.count - 1, cuts = all < RIVALS_PHASE_CUTS ? all : RIVALS_PHASE_CUTS;
         for (int i = 1; i <= cuts; i++)
-            for (int k = 0; k < 2 * PHASES_MAX; k++) add_phases(pool, &stages, k % 2, i * all / cuts, k / 2 + 1);
+            for (int k = 0; k < 2 * RIVALS_PHASES; k++) add_phases(pool, &stages, k % 2, i * all / cuts, k / 2 + 1);
     }
     region_destroy(region);
 }
@@ -174,8 +172,8 @@ static void add_stretch(struct pool *pool, const struct network *slice, int from
     struct region *region = region_create();
     struct subnetwork inside;
     subnetwork_cut(slice, from, to, true, from > 0, rng, region, &inside);
-    const struct points again = solve(&inside.network, AGAIN_MAX, rng),
-                        around = solve(contract(pool->whole, from, to, region), AROUND_MAX, rng);
+    const struct points again = solve(&inside.network, RIVALS_STRETCH_POINTS, rng),
+                        around = solve(contract(pool->whole, from, to, region), RIVALS_AROUND_POINTS, rng);
     for (int i = 0; i < again.count; i++) {
         const struct schedule backward = point_schedule(&again, i, region);
         for (int k = 0; k < around.count; k++) {
@@ -218,7 +216,7 @@ void slice_rivals_add_stretches(struct pool *pool)
     struct region *region = region_create();
     const struct network *slice = network_of_slice(pool->network, region);
     const struct node_ranges all = find_stretches(pool->network->graph, region);
-    const int tried = all.count < STRETCHES_MAX ? all.count : STRETCHES_MAX;
+    const int tried = all.count < RIVALS_STRETCHES ? all.count : RIVALS_STRETCHES;
     for (int i = 1; i <= tried; i++) {
         const struct node_range *stretch = &all.range[i * all.count / tried - 1];
         add_stretch(pool, slice, stretch->from, stretch->to);

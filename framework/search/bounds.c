@@ -6,8 +6,7 @@
 
 #include "model/slicing.h"
 #include "search/closure_bound.h"
-
-enum { BRANCHES_MAX = 20000 };
+#include "search/limits.h"
 
 static size_t value_bytes(const struct network *network, int value)
 {
@@ -169,7 +168,8 @@ struct knapsack {
     double *time;      /* of items [i, items) */
     int items;
     size_t room;
-    int branches; /* of all ops' searches together; after BRANCHES_MAX the relaxed bounds are used, which hold, too */
+    int branches; /* of all ops' searches together; after BOUNDS_BRANCHES the relaxed bounds are used, which hold, too
+                   */
     double most;  /* the largest bound of an op so far: a search that cannot exceed it is cut off */
     double least; /* least time of the items that one op leaves out, so far */
 };
@@ -228,7 +228,7 @@ static double relaxed(const struct knapsack *s, int from, size_t room)
 
 static void branch(struct knapsack *s, int from, size_t room, double out)
 {
-    while (from < s->items && ++s->branches < BRANCHES_MAX) {
+    while (from < s->items && ++s->branches < BOUNDS_BRANCHES) {
         if (s->least <= s->most || out + relaxed(s, from, room) >= s->least) return;
         if (s->item[from].bytes <= room) branch(s, from + 1, room - s->item[from].bytes, out);
         out += s->item[from++].time;
@@ -324,7 +324,7 @@ static void search_exactly(struct knapsack *s)
     gather(s);
     if ((s->least = greedy(s)) <= s->most) return;
     branch(s, 0, s->room, 0);
-    if (s->branches < BRANCHES_MAX && s->least > s->most) s->most = s->least;
+    if (s->branches < BOUNDS_BRANCHES && s->least > s->most) s->most = s->least;
 }
 
 /* Least time of recomputations: the most that any op forces after it. All ops are relaxed first; those whose exact
@@ -334,7 +334,7 @@ static double forced_recomputations(struct knapsack *s)
     const double noise = 1e-9;
     for (int exact = 0; exact < (s->whole ? 1 : 2); exact++) {
         for (int i = 0; i < s->network->graph->nodes; i++) hold(s, i, 0);
-        for (int i = 0; i < s->network->graph->nodes && s->branches < BRANCHES_MAX; i++) {
+        for (int i = 0; i < s->network->graph->nodes && s->branches < BOUNDS_BRANCHES; i++) {
             unsigned parts;
             hold_for(s, i);
             if (s->whole && !s->whole[i]) continue;

@@ -3,7 +3,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { EDGES_MAX = 4000000, ROUNDS = 50, SOURCE = 0, SINK = 1, FIRST = 2 };
+#include "search/limits.h"
+
+enum { SOURCE = 0, SINK = 1, FIRST = 2 };
 
 /* Of a flow network: the first vertex's side of a cut is what is recomputed or needed. Edges 2 i and 2 i + 1 are
  * opposite. */
@@ -100,7 +102,7 @@ static double flow(struct closure *c, double price)
 {
     double sum = 0;
     for (int e = 0; e < c->edges; e++) c->edge[e].room = c->edge[e].time + price * (double)c->edge[e].bytes;
-    while (c->scanned < EDGES_MAX && find_levels(c)) sum += push(c, SOURCE, INFINITY);
+    while (c->scanned < BOUNDS_CLOSURE_EDGES && find_levels(c)) sum += push(c, SOURCE, INFINITY);
     return sum;
 }
 
@@ -120,7 +122,8 @@ static void find_price(struct closure *c, size_t room, struct cut all, struct cu
 {
     if (!c->whole) room = room / c->unit * c->unit; /* what is kept has such a multiple of bytes */
     c->tiny = 1e-13 * nothing.time;
-    for (int round = 0; round < ROUNDS && all.bytes > room && c->scanned < EDGES_MAX; round++) {
+    for (int round = 0; round < BOUNDS_CLOSURE_ROUNDS && all.bytes > room && c->scanned < BOUNDS_CLOSURE_EDGES;
+         round++) {
         const double price = (nothing.time - all.time) / (double)(all.bytes - nothing.bytes);
         const double least = flow(c, price), before = all.time + price * (double)all.bytes;
         const struct cut cut = read_cut(c);
@@ -280,7 +283,8 @@ double closure_bound(const struct step_model *model, const bool *whole, size_t l
     list_readers(&c);
     const int moments = weigh_all(&c, moment);
     qsort(moment, (size_t)moments, sizeof *moment, by_excess);
-    for (int i = 0; i < moments && moment[i].excess && c.scanned < EDGES_MAX; i++) bound_moment(&c, &moment[i]);
+    for (int i = 0; i < moments && moment[i].excess && c.scanned < BOUNDS_CLOSURE_EDGES; i++)
+        bound_moment(&c, &moment[i]);
     region_destroy(region);
     return c.most;
 }

@@ -11,17 +11,9 @@
 #include <string.h>
 
 #include "base/work.h"
+#include "search/limits.h"
 
-enum {
-    KINDS_MAX = 8, /* whose subsets are all tried */
-    KINDS_LISTED = 48,
-    STARTS_FIXED = 2, /* nothing dropped; and what no backward reads, without which a dropped output keeps its inputs */
-    STARTS_MAX = 4,   /* and the best sets of kinds */
-    EXACT_NODES = 128 /* up to these, each drop is the best of all; else of those that looked best before */
-};
-
-/* Nodes of all evaluations, about 10 ns each. */
-static const double WORK_MAX = 3e7;
+enum { STARTS_FIXED = 2 }; /* nothing dropped; and what no backward reads, whose drop lets others drop their inputs */
 
 struct set {
     bool *dropped; /* by node */
@@ -32,7 +24,7 @@ struct drops {
     const struct step_model *model;
     size_t limit;
     struct region *region;
-    struct set now, before, start[STARTS_MAX]; /* starts: from the best */
+    struct set now, before, start[DROPS_STARTS]; /* starts: from the best */
     int starts;
     bool *due;  /* by node: dropped and not recomputed yet */
     bool *read; /* by node: a backward reads its value */
@@ -113,14 +105,14 @@ static void list_kinds(struct drops *s)
     struct {
         const char *name;
         int length;
-    } kind[KINDS_LISTED];
+    } kind[DROPS_KINDS_LISTED];
     int kinds = 0;
     for (int n = 0; n < s->model->nodes; n++) {
         int k = 0, length;
         const char *name = kind_of(s, n, &length);
         while (k < kinds && (kind[k].length != length || strncmp(kind[k].name, name, (size_t)length) != 0)) k++;
-        s->kind[n] = k < KINDS_LISTED ? k : -1;
-        if (k < kinds || k == KINDS_LISTED) continue;
+        s->kind[n] = k < DROPS_KINDS_LISTED ? k : -1;
+        if (k < kinds || k == DROPS_KINDS_LISTED) continue;
         kind[kinds].name = name;
         kind[kinds++].length = length;
     }
@@ -133,8 +125,8 @@ static void try_set(struct drops *s)
     evaluate(s);
     for (int i = 0; i < s->starts; i++) /* an equal one is there */
         if (!memcmp(s->start[i].dropped, s->now.dropped, (size_t)s->model->nodes * sizeof *s->now.dropped)) return;
-    int at = s->starts < STARTS_MAX ? s->starts++ : STARTS_MAX;
-    if (at == STARTS_MAX && !is_better(&s->now.cost, &s->start[--at].cost)) return;
+    int at = s->starts < DROPS_STARTS ? s->starts++ : DROPS_STARTS;
+    if (at == DROPS_STARTS && !is_better(&s->now.cost, &s->start[--at].cost)) return;
     const struct set room = s->start[at];
     for (; at > STARTS_FIXED && is_better(&s->now.cost, &s->start[at - 1].cost); at--) s->start[at] = s->start[at - 1];
     s->start[at] = room;
@@ -159,8 +151,8 @@ static struct sequence_cost try_kinds(struct drops *s, const bool *kinds)
 
 static void try_subsets(struct drops *s)
 {
-    bool kinds[KINDS_LISTED] = {false};
-    for (int subset = 0; subset < 1 << s->kinds && s->work < WORK_MAX / 2; subset++) {
+    bool kinds[DROPS_KINDS_LISTED] = {false};
+    for (int subset = 0; subset < 1 << s->kinds && s->work < DROPS_WORK / 2; subset++) {
         for (int k = 0; k < s->kinds; k++) kinds[k] = subset >> k & 1;
         try_kinds(s, kinds);
     }
@@ -169,10 +161,10 @@ static void try_subsets(struct drops *s)
 /* Adds or removes the kind that makes the set best, until none does. */
 static void try_greedily(struct drops *s)
 {
-    bool kinds[KINDS_LISTED] = {false};
+    bool kinds[DROPS_KINDS_LISTED] = {false};
     struct sequence_cost least;
     try_kinds(s, kinds);
-    for (int best = 0; best >= 0 && s->work < WORK_MAX / 2;) {
+    for (int best = 0; best >= 0 && s->work < DROPS_WORK / 2;) {
         least = s->start[0].cost;
         best = -1;
         for (int k = 0; k < s->kinds; k++) {
@@ -213,13 +205,13 @@ static int best_known(const struct drops *s, int out)
 /* Drops one output more, not that of node out; false: none helps. */
 static bool drop_best(struct drops *s, int out)
 {
-    const bool exact = s->model->forwards <= EXACT_NODES;
+    const bool exact = s->model->forwards <= DROPS_EXACT_NODES;
     for (int i = 0; exact && i < s->nodes; i++) {
         const int n = s->order[i];
         s->worth[n] = s->now.dropped[n] || n == out ? 0 : gain_of(s, n);
     }
     for (int best, before = -1; (best = best_known(s, out)) >= 0; before = best) {
-        if (!exact && best != before && s->work < WORK_MAX) {
+        if (!exact && best != before && s->work < DROPS_WORK) {
             s->worth[best] = gain_of(s, best);
             continue;
         }
@@ -242,8 +234,8 @@ static int by_time(const void *x, const void *y, void *times)
 static bool settle(struct drops *s, int out, int in)
 {
     while (s->now.cost.excess > 0)
-        if (s->work > 2 * WORK_MAX || !drop_best(s, out)) return false;
-    for (int i = 0; i < s->nodes && s->work < 2 * WORK_MAX; i++) {
+        if (s->work > 2 * DROPS_WORK || !drop_best(s, out)) return false;
+    for (int i = 0; i < s->nodes && s->work < 2 * DROPS_WORK; i++) {
         const int n = s->order[i];
         const struct sequence_cost before = s->now.cost;
         if (!s->now.dropped[n] || n == in) continue;
@@ -272,7 +264,7 @@ static bool improve(struct drops *s)
 {
     bool better = false;
     for (int keep = 1; keep >= 0; keep--)
-        for (int i = 0; i < s->nodes && s->work < WORK_MAX; i++)
+        for (int i = 0; i < s->nodes && s->work < DROPS_WORK; i++)
             if (s->now.dropped[s->order[i]] == keep) better |= exchange(s, s->order[i]);
     return better;
 }
@@ -284,7 +276,7 @@ static void prepare(struct drops *s)
     const size_t nodes = (size_t)s->model->nodes;
     NEW(s->region, s->now.dropped, nodes);
     NEW(s->region, s->before.dropped, nodes);
-    for (int i = 0; i < STARTS_MAX; i++) NEW(s->region, s->start[i].dropped, nodes);
+    for (int i = 0; i < DROPS_STARTS; i++) NEW(s->region, s->start[i].dropped, nodes);
     NEW(s->region, s->due, nodes);
     NEW(s->region, s->read, nodes);
     NEW(s->region, s->kind, nodes);
@@ -309,14 +301,14 @@ struct sequence drops_search(const struct step_model *model, size_t limit, struc
     struct set best = {.cost.excess = 1};
     prepare(&s);
     NEW(region, best.dropped, (size_t)model->nodes);
-    (s.kinds <= KINDS_MAX ? try_subsets : try_greedily)(&s);
+    (s.kinds <= DROPS_KINDS ? try_subsets : try_greedily)(&s);
     for (int i = 0; i < s.starts; i++) {
         s.work = 0;
         copy(&s, &s.now, &s.start[i]);
         for (int n = 0; n < model->nodes; n++) /* at most: beside every op */
             s.worth[n] = (double)model->value[n] * model->events / fmax(model->time[n], 1e-300);
         if (!settle(&s, -1, -1)) continue;
-        while (s.work < WORK_MAX && improve(&s)) continue;
+        while (s.work < DROPS_WORK && improve(&s)) continue;
         if (is_better(&s.now.cost, &best.cost)) copy(&s, &best, &s.now);
         work_report("dropping outputs", i + 1, s.starts);
     }

@@ -5,36 +5,18 @@
 #include "search/bounds.h"
 #include "search/drops.h"
 #include "search/dtr_simulation.h"
+#include "search/limits.h"
 #include "search/state_search.h"
 #include "search/windows.h"
-
-/* What the engines may take. Networks of up to COMPLETE_NODES are searched whole as a rule: a beam of COMPLETE_WIDTH
- * leaves no state out. */
-enum {
-    DTR_LIMITS = 10,
-    DTR_NODES = 30000, /* simulated by all limits of a question together */
-    COMPLETE_NODES = 20,
-    COMPLETE_WIDTH = 20000,
-    FRONT_LIMITS = 16,
-    LEAST_RESOLUTION = 500,
-    NEAR_SHARE = 32,  /* the part of a front below a limit that is solved */
-    FIRST_SHARE = 64, /* and that of least memory */
-    FLOOR_SHARE = 8,  /* a limit that is so near the least of the pool is searched with it */
-    STARTS_MAX = 3    /* members that windows improve */
-};
 
 /* Beams that leave out different states: states are either compared with more others, or only with those of about as
  * many bytes. */
 static const int levels[] = {1, 8, 16, 48};
 
-/* States expanded of each position by one beam, of a network of WIDE_NODES, and fewer by the third power of the nodes
- * of a larger one, to take as much time; and how many of levels are tried. Where hardly anything fits, few states do.
- */
-enum { WIDE_NODES = 64 };
 enum beam { BEAM_LEAST, BEAM_NARROW, BEAM_WIDE };
 static const struct {
-    int width, levels;
-} beams[] = {[BEAM_LEAST] = {200, 1}, [BEAM_NARROW] = {600, 4}, [BEAM_WIDE] = {2000, 4}};
+    int width, levels; /* of a network of STATES_WIDE_NODES; and how many of levels are tried */
+} beams[] = {[BEAM_LEAST] = {STATES_LEAST, 1}, [BEAM_NARROW] = {STATES_NARROW, 4}, [BEAM_WIDE] = {STATES_WIDE, 4}};
 
 struct engines {
     struct step_model model;
@@ -79,7 +61,7 @@ static bool add_sequence(struct pool *pool, const struct step_model *model, cons
 static void chain_within(struct pool *pool, size_t limit)
 {
     if (pool->without[ENGINE_CHAIN] || optimum_none_within(pool->chain, limit)) return;
-    optimum_between(pool->chain, limit - limit / NEAR_SHARE, limit);
+    optimum_between(pool->chain, limit - limit / CHAIN_NEAR_SHARE, limit);
     pool_add_chain(pool);
 }
 
@@ -92,14 +74,14 @@ static bool chain_reaches(const struct optimum *o, double time)
 static void chain_in_time(struct pool *pool, double time)
 {
     struct optimum *o = pool->chain;
-    const size_t bound = bounds_find(pool->whole, 1).memory, share = pool->baseline / FIRST_SHARE + 1;
+    const size_t bound = bounds_find(pool->whole, 1).memory, share = pool->baseline / CHAIN_FIRST_SHARE + 1;
     size_t bytes = share > bound ? share : bound;
     if (pool->without[ENGINE_CHAIN]) return;
     for (o->most = 0; !chain_reaches(o, time) && o->most < SIZE_MAX; bytes += bytes / 4 + 1)
         optimum_sketch(o, bytes > pool->baseline ? SIZE_MAX : bytes);
     const int at = front_in_time(&o->front, time);
     bytes = at < o->front.count ? o->front.point[at].peak : SIZE_MAX / 2;
-    optimum_within(o, bytes > pool->baseline ? SIZE_MAX : bytes + bytes / NEAR_SHARE);
+    optimum_within(o, bytes > pool->baseline ? SIZE_MAX : bytes + bytes / CHAIN_NEAR_SHARE);
     pool_add_chain(pool);
 }
 
@@ -142,7 +124,7 @@ static void dtr_within(struct pool *pool, size_t limit, bool wide)
 static void dtr_least(struct pool *pool)
 {
     size_t no = 0, yes = pool->engines->all;
-    while (yes - no > yes / LEAST_RESOLUTION + 1) {
+    while (yes - no > yes / STATES_LEAST_RESOLUTION + 1) {
         const size_t at = no + (yes - no) / 2;
         *(add_dtr(pool, at) ? &yes : &no) = at;
     }
@@ -177,11 +159,11 @@ static bool search_below(struct pool *pool, size_t limit, double *below, const s
 static bool states_within(struct pool *pool, size_t limit, double below, enum beam beam)
 {
     const int nodes = pool->engines->model.forwards;
-    const double share = (double)WIDE_NODES / nodes;
+    const double share = (double)STATES_WIDE_NODES / nodes;
     int width = beams[beam].width;
     bool proven = false;
     if (nodes > STATE_NODES_MAX || pool->without[ENGINE_STATES]) return false;
-    if (nodes <= COMPLETE_NODES) width = COMPLETE_WIDTH;
+    if (nodes <= STATES_COMPLETE_NODES) width = STATES_COMPLETE_WIDTH;
     if (share < 1) width = (int)(width * share * share * share);
     for (int i = 0; i < beams[beam].levels && !proven; i++) {
         const struct state_effort effort = {width / levels[i] + 1, levels[i]};
@@ -194,10 +176,10 @@ static bool states_within(struct pool *pool, size_t limit, double below, enum be
  * limit found need not be the least. */
 static void states_least(struct pool *pool)
 {
-    const bool small = nodes_of(pool) <= COMPLETE_NODES;
+    const bool small = nodes_of(pool) <= STATES_COMPLETE_NODES;
     size_t no = bounds_find(pool->whole, 1).memory, yes = least_live(pool);
     if (no) no--;
-    while (yes > no + 1 && (small || yes - no > yes / LEAST_RESOLUTION)) {
+    while (yes > no + 1 && (small || yes - no > yes / STATES_LEAST_RESOLUTION)) {
         const size_t at = no + (yes - no) / 2;
         states_within(pool, at, INFINITY, BEAM_LEAST);
         if (least_live(pool) <= at)
@@ -213,7 +195,7 @@ static void states_least(struct pool *pool)
 static void windows_within(struct pool *pool, size_t limit)
 {
     const char *improved[ENGINES] = {NULL};
-    for (int count = 0; count < STARTS_MAX && !pool->network->slice && !pool->without[ENGINE_WINDOWS]; count++) {
+    for (int count = 0; count < WINDOWS_STARTS && !pool->network->slice && !pool->without[ENGINE_WINDOWS]; count++) {
         region_auto *region = region_create();
         const struct member *best = NULL;
         for (int i = 0; i < pool->members; i++) {
@@ -275,7 +257,7 @@ void engines_least(struct pool *pool)
     if (pool->engines->all) dtr_least(pool);
     if (pool->engines->model.forwards <= STATE_NODES_MAX && !pool->without[ENGINE_STATES]) states_least(pool);
     search_within(pool, least_live(pool), BEAM_NARROW);
-    const size_t share = nodes_of(pool) <= COMPLETE_NODES ? SIZE_MAX : LEAST_RESOLUTION;
+    const size_t share = nodes_of(pool) <= STATES_COMPLETE_NODES ? SIZE_MAX : STATES_LEAST_RESOLUTION;
     for (size_t before = SIZE_MAX; least_live(pool) < before - before / share;) { /* as for fewer bytes */
         before = least_live(pool);
         if (before) search_within(pool, before - 1, BEAM_WIDE);
@@ -287,7 +269,7 @@ bool engines_within(struct pool *pool, size_t limit)
     chain_within(pool, limit);
     if (search_within(pool, limit, BEAM_WIDE)) return true;
     windows_within(pool, limit);
-    if (limit - limit / FLOOR_SHARE > least_live(pool)) return false;
+    if (limit - limit / STATES_FLOOR_SHARE > least_live(pool)) return false;
     engines_least(pool); /* what those of fewer bytes find may be the fastest here, too */
     chain_within(pool, limit);
     return false;
@@ -303,9 +285,9 @@ void engines_front(struct pool *pool)
     size_t least = least_live(pool), most = pool->engines->all;
     for (int i = 0; i < pool->members; i++)
         if (pool->member[i].point.peak > most) most = pool->member[i].point.peak;
-    if (nodes_of(pool) > COMPLETE_NODES) {
-        for (size_t k = 1; k < FRONT_LIMITS; k++)
-            search_within(pool, least + (most - least) / FRONT_LIMITS * k, BEAM_NARROW);
+    if (nodes_of(pool) > STATES_COMPLETE_NODES) {
+        for (size_t k = 1; k < STATES_FRONT_LIMITS; k++)
+            search_within(pool, least + (most - least) / STATES_FRONT_LIMITS * k, BEAM_NARROW);
         return;
     }
     for (size_t limit = most; limit >= least;) { /* each time the step below the last one */

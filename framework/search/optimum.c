@@ -7,25 +7,17 @@
 
 #include "base/units.h"
 #include "base/work.h"
+#include "search/limits.h"
 
-/* Up to ALTERNATIVES_FEW every visit is solved at once. Up to ALTERNATIVES_MANY some visits are solved first, whose
- * front is a ceiling, and then every visit, for up to STEPS_MAX comparisons; of a whole front, which the ceiling bounds
- * less, up to ALTERNATIVES_WHOLE, unless stages are equal, whose fronts are short. Beyond, the front of some visits is
- * what there is: their passes end before one of some CUTS stages, or NEAR to where they begin, and a front has up to
- * POINTS points. A sketch is of every visit, unless there are too many, with fronts of SKETCH_POINTS. */
-enum {
-    ALTERNATIVES_FEW = 60000,
-    ALTERNATIVES_WHOLE = 3000000,
-    ALTERNATIVES_MANY = 20000000,
-    CUTS = 64,
-    CUT_STAGES = 6,
-    POINTS = 128,
-    SKETCH_POINTS = 16,
-    DISTINCT_SHARE = 20
-};
-static const int64_t STEPS_MAX = 1000000000;
+/* Up to CHAIN_FEW alternatives every visit is solved at once. Up to CHAIN_MANY some visits are solved first, whose
+ * front is a ceiling, and then every visit, for up to CHAIN_STEPS comparisons; of a whole front, which the ceiling
+ * bounds less, up to CHAIN_WHOLE, unless stages are equal, whose fronts are short. Beyond, the front of some visits is
+ * what there is: their passes end before one of some CHAIN_CUTS stages, or CHAIN_NEAR to where they begin, and a front
+ * has up to CHAIN_POINTS points. A sketch is of every visit, unless there are too many, with fronts of
+ * CHAIN_SKETCH_POINTS.
+ */
 
-/* What the whole front of ALTERNATIVES_WHOLE takes exactly. On random chains of 100 to 300 stages time grows with the
+/* What the whole front of CHAIN_WHOLE takes exactly. On random chains of 100 to 300 stages time grows with the
  * power TIME_GROWTH of the alternatives, memory in proportion to them. */
 static const double WHOLE_NS = 14e9, WHOLE_BYTES = 400e6, TIME_GROWTH = 1.25;
 
@@ -170,7 +162,7 @@ static void set_distinct(struct optimum *o)
     const size_t all = (size_t)o->stages.count * (size_t)o->stages.count;
     size_t shared = 0;
     for (size_t i = 0; i < all; i++) shared += o->shift[i] > 0;
-    o->distinct = shared * DISTINCT_SHARE < all;
+    o->distinct = shared * CHAIN_DISTINCT_SHARE < all;
     if (o->distinct) memset(o->shift, 0, all * sizeof *o->shift);
 }
 
@@ -184,9 +176,9 @@ struct optimum *optimum_prepare(const struct network *network, enum rng_mode rng
     find_equal(o);
     set_distinct(o);
     o->alternatives = count_alternatives(o);
-    o->few = ALTERNATIVES_FEW;
-    o->whole = ALTERNATIVES_WHOLE;
-    o->many = ALTERNATIVES_MANY;
+    o->few = CHAIN_FEW;
+    o->whole = CHAIN_WHOLE;
+    o->many = CHAIN_MANY;
     NEW(o->region, o->reads, count * 2);
     NEW(o->region, o->reader, count);
     NEW(o->region, o->once, count + 1);
@@ -221,8 +213,8 @@ static void publish(struct optimum *o)
 
 static int stages_a_cut(const struct optimum *o)
 {
-    const int stages = 1 + (o->stages.count - 1) / CUTS;
-    return stages < CUT_STAGES ? CUT_STAGES : stages;
+    const int stages = 1 + (o->stages.count - 1) / CHAIN_CUTS;
+    return stages < CHAIN_CUT_STAGES ? CHAIN_CUT_STAGES : stages;
 }
 
 /* Of each so many stages in a row the one that reads the fewest bytes. */
@@ -260,7 +252,7 @@ static struct front ceiling_of(const struct optimum *o, struct region *region)
 static struct solution *solve_few(struct optimum *o)
 {
     return solve(o, choose_cuts(o, o->solved),
-                 (struct envelope){.most = o->most, .points = POINTS, .steps = INT64_MAX});
+                 (struct envelope){.most = o->most, .points = CHAIN_POINTS, .steps = INT64_MAX});
 }
 
 static void begin(struct optimum *o, size_t low, size_t most)
@@ -281,9 +273,10 @@ void optimum_sketch(struct optimum *o, size_t most)
     }
     begin(o, 0, most);
     o->exact = false;
-    o->solution = o->alternatives > o->many
-                      ? solve_few(o)
-                      : solve(o, NULL, (struct envelope){.most = most, .points = SKETCH_POINTS, .steps = INT64_MAX});
+    o->solution =
+        o->alternatives > o->many
+            ? solve_few(o)
+            : solve(o, NULL, (struct envelope){.most = most, .points = CHAIN_SKETCH_POINTS, .steps = INT64_MAX});
     publish(o);
 }
 
@@ -308,7 +301,7 @@ void optimum_between(struct optimum *o, size_t low, size_t most)
         ceiling = ceiling_of(o, o->solved);
     }
     o->exact = o->alternatives <= (most == SIZE_MAX && o->distinct ? o->whole : o->many) &&
-               solve(o, NULL, (struct envelope){.most = most, .ceiling = &ceiling, .steps = STEPS_MAX});
+               solve(o, NULL, (struct envelope){.most = most, .ceiling = &ceiling, .steps = CHAIN_STEPS});
     if (o->exact)
         solution_destroy(few);
     else
@@ -318,14 +311,14 @@ void optimum_between(struct optimum *o, size_t low, size_t most)
 
 const char *optimum_approximation(const struct optimum *o, struct region *region)
 {
-    const double share = o->alternatives / ALTERNATIVES_WHOLE;
+    const double share = o->alternatives / CHAIN_WHOLE;
     if (o->exact) return NULL;
     return region_text(
         region,
         "an approximation, as the whole front would take about %s and %s exactly: checkpoints lie before "
         "one of %d stages or up to %d stages on, and fronts have up to %d points",
-        DURATION_TEXT(WHOLE_NS * pow(share, TIME_GROWTH)), BYTES_TEXT(WHOLE_BYTES * share), stages_a_cut(o), NEAR,
-        POINTS);
+        DURATION_TEXT(WHOLE_NS * pow(share, TIME_GROWTH)), BYTES_TEXT(WHOLE_BYTES * share), stages_a_cut(o), CHAIN_NEAR,
+        CHAIN_POINTS);
 }
 
 void optimum_within(struct optimum *o, size_t most) { optimum_between(o, 0, most); }

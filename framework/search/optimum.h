@@ -9,8 +9,8 @@
  * - a pass that saves nothing, or what the last of its stages saves, up to a cut value that is kept; then the rest;
  *   then a visit of the stretch; or
  * - the whole visit, for what its last stage saves; then the visit once more.
- * Over this class the front is optimal. It contains what variants.h examines: runs of up to RUN_NODES_MAX
- * nodes, and of a stage of more than FREE_NODES_MAX nodes only recomputations of FREE_NODES_MAX of them, fewer in a
+ * Over this class the front is optimal. It contains what variants.h examines: runs of up to CHAIN_RUN_NODES
+ * nodes, and of a stage of more than CHAIN_FREE_NODES nodes only recomputations of CHAIN_FREE_NODES of them, fewer in a
  * long one. A stage is passed as a whole, and before its backward each of its nodes is recomputed once, for all that is
  * read of it, or not at all: dividing a stage and recomputing over several levels within it is not in the class; other
  * engines do (engines.h). On chains, whose stages are single nodes, the front is that of all schedules that are

@@ -5,10 +5,7 @@
 #include <string.h>
 
 #include "search/budget.h"
-
-/* Members that are placed by a search for one answer, each of which may take a second; quickly, one after the other;
- * and of points of a front in slices, whose bytes are known only once they are lowered. */
-enum { SEARCHED_MAX = 12, PLACED_MAX = 48, SLICED_POINTS = 64 };
+#include "search/limits.h"
 
 struct pool *pool_create(const struct network *network, const struct plan_options *options)
 {
@@ -18,7 +15,7 @@ struct pool *pool_create(const struct network *network, const struct plan_option
     if (network->slice) pool->whole = network_unsliced(network, region);
     pool->baseline = budget_baseline(network, options);
     pool->stages = stages_find(pool->whole->graph, region).count;
-    if (pool->stages <= CHAIN_STAGES_MAX)
+    if (pool->stages <= CHAIN_STAGES)
         pool->chain = optimum_prepare(pool->whole, options->lower.rng);
     else
         pool->without[ENGINE_CHAIN] = true;
@@ -29,7 +26,7 @@ const char *pool_approximation(const struct pool *pool)
 {
     if (pool->chain) return optimum_approximation(pool->chain, pool->region);
     return region_text(pool->region, "without the programme on stages, which takes up to %d; this network has %d",
-                       CHAIN_STAGES_MAX, pool->stages);
+                       CHAIN_STAGES, pool->stages);
 }
 
 void pool_destroy(struct pool *pool)
@@ -104,7 +101,7 @@ bool pool_add(struct pool *pool, const struct schedule *schedule, const char *fo
 /* In slices a schedule needs other bytes than the front of the whole batch says. */
 static void add_sliced(struct pool *pool)
 {
-    const int last = pool->chain->front.count - 1, points = last < SLICED_POINTS ? last + 1 : SLICED_POINTS;
+    const int last = pool->chain->front.count - 1, points = last < POOL_SLICED_POINTS ? last + 1 : POOL_SLICED_POINTS;
     for (int i = 0; i < points; i++) {
         region_auto *region = region_create();
         struct schedule schedule = schedule_empty(region);
@@ -226,7 +223,7 @@ size_t pool_arena(struct pool *pool, const struct member *found)
 static bool fits(struct pool *pool, struct member *member, size_t limit, int *searched, size_t *over)
 {
     size_t arena = quick_arena(pool, member);
-    if (arena > limit && (member->arena || *searched < SEARCHED_MAX)) {
+    if (arena > limit && (member->arena || *searched < POOL_SEARCHED)) {
         *searched += !member->arena;
         arena = pool_arena(pool, member);
     }
@@ -234,7 +231,8 @@ static bool fits(struct pool *pool, struct member *member, size_t limit, int *se
     return arena <= limit;
 }
 
-/* After the first PLACED_MAX, members that would not fit if they took as much above their live peak are passed over. */
+/* After the first POOL_PLACED, members that would not fit if they took as much above their live peak are passed over.
+ */
 struct selection pool_select(struct pool *pool, size_t limit)
 {
     region_auto *region = region_create();
@@ -245,13 +243,13 @@ struct selection pool_select(struct pool *pool, size_t limit)
     const int count = list_members(pool, limit, by_time, region, &list);
     if (count) selection.fastest = list[0];
     for (int i = 0; i < count && !selection.member; i++) {
-        if (selection.tries >= PLACED_MAX && list[i]->point.peak > most) continue;
+        if (selection.tries >= POOL_PLACED && list[i]->point.peak > most) continue;
         selection.tries++;
         if (fits(pool, list[i], limit, &searched, &over))
             selection.member = list[i];
         else if (list[i]->point.peak < selection.missed)
             selection.missed = list[i]->point.peak;
-        if (selection.tries >= PLACED_MAX) most = list[i]->point.peak > over ? list[i]->point.peak - over : 0;
+        if (selection.tries >= POOL_PLACED) most = list[i]->point.peak > over ? list[i]->point.peak - over : 0;
     }
     if (selection.member) selection.lost = selection.member->point.time - selection.fastest->point.time;
     return selection;

@@ -32,9 +32,6 @@ enum engine {
 };
 extern const char *const engine_names[ENGINES + 1]; /* ended by NULL */
 
-/* Stages that the programme takes: its time and memory grow with the square of their number. */
-enum { CHAIN_STAGES_MAX = 1 << 14 };
-
 struct engines;
 
 struct pool {
@@ -44,7 +41,7 @@ struct pool {
     struct plan_options options;
     size_t baseline;         /* live bytes of storing everything (budget.h) */
     int stages;              /* of the whole network */
-    struct optimum *chain;   /* of it; NULL: there are more than CHAIN_STAGES_MAX stages */
+    struct optimum *chain;   /* of it; NULL: there are more than CHAIN_STAGES stages */
     struct engines *engines; /* the rest of them */
     bool without[ENGINES];   /* left out */
     struct member *member;

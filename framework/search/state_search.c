@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/work.h"
+#include "search/limits.h"
 #include "search/state_frontier.h"
 
 /* An expanded state. */
@@ -396,7 +397,6 @@ static int by_estimate(const void *x, const void *y)
 int state_search_window(const struct step_model *m, const struct state_window *w, size_t limit, double below,
                         struct state_effort effort, int most, struct sequence *sequence, struct region *region)
 {
-    enum { AHEAD = 48 }; /* earlier backwards that bound a state */
     struct search s = {.model = m,
                        .first = w->from,
                        .last = w->to,
@@ -408,7 +408,7 @@ int state_search_window(const struct step_model *m, const struct state_window *w
                        .region = region_create()};
     struct frontier here;
     int count = 0;
-    s.back = w->from - AHEAD > m->nodes ? w->from - AHEAD : m->nodes;
+    s.back = w->from - WINDOWS_AHEAD > m->nodes ? w->from - WINDOWS_AHEAD : m->nodes;
     prepare(&s);
     struct state after = state_after(&s, w);
     run(&s, &after, effort, &here);

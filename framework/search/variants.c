@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "search/limits.h"
+
 /* A node of a run in a set; those behind the 64th are in none. */
 static uint64_t bit(int node) { return node < 64 ? UINT64_C(1) << node : 0; }
 
@@ -149,8 +151,8 @@ static int choose_free(const struct subnetwork *subnetwork, uint64_t forced, int
 {
     const struct graph *graph = subnetwork->network.graph;
     uint64_t chosen = forced;
-    int count = 0, most = FREE_NODES_MAX;
-    while (most && (double)subnetwork->nodes * subnetwork->nodes > (double)(SUBSETS_MAX >> most)) most--;
+    int count = 0, most = CHAIN_FREE_NODES;
+    while (most && (double)subnetwork->nodes * subnetwork->nodes > (double)(CHAIN_SUBSETS >> most)) most--;
     for (; count < most; count++) {
         int best = -1;
         double best_worth = -1;
@@ -169,7 +171,7 @@ static int choose_free(const struct subnetwork *subnetwork, uint64_t forced, int
 
 static void list_subsets(struct subnetwork *subnetwork, uint64_t forced, struct lists *lists)
 {
-    int free_nodes[FREE_NODES_MAX], frees = choose_free(subnetwork, forced, free_nodes);
+    int free_nodes[CHAIN_FREE_NODES], frees = choose_free(subnetwork, forced, free_nodes);
     for (uint64_t set = 0; set < UINT64_C(1) << frees; set++) {
         uint64_t recompute = forced;
         for (int i = 0; i < frees; i++) recompute |= (set >> i & 1) << free_nodes[i];
@@ -334,7 +336,7 @@ static struct run *find_equal(const struct stages *stages, int first, int count)
 
 struct stages variants_list(const struct network *network, enum rng_mode rng, struct region *region)
 {
-    struct stages stages = {.reach = RUN_NODES_MAX, .rng = rng};
+    struct stages stages = {.reach = CHAIN_RUN_NODES, .rng = rng};
     list_stages(network, region, &stages);
     NEW(region, stages.run, (size_t)stages.count * (size_t)stages.reach);
     for (int first = 0; first < stages.count; first++)
@@ -342,8 +344,8 @@ struct stages variants_list(const struct network *network, enum rng_mode rng, st
             const int from = stages.stage[first].nodes.from, to = stages.stage[first + count - 1].nodes.to;
             int nodes = 0;
             for (int i = from; i < to; i++) nodes += network_has_forward(network, i);
-            if (count > 1 && nodes > RUN_NODES_MAX) break;
-            stages.partial |= count == 1 && nodes > FREE_NODES_MAX;
+            if (count > 1 && nodes > CHAIN_RUN_NODES) break;
+            stages.partial |= count == 1 && nodes > CHAIN_FREE_NODES;
             struct run **run = &stages.run[first * stages.reach + count - 1];
             *run = find_equal(&stages, first, count);
             if (!*run) *run = list_run(network, &stages, first, count, region);

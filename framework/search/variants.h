@@ -2,20 +2,15 @@
  * everything else that a backward reads stays from the forward. Its bytes and times come from lowering it by itself
  * (stage_profile.h), so they hold for whatever footprints the kernels have.
  *
- * Examined: runs of up to RUN_NODES_MAX nodes and single stages of any size; in a run of several stages each cut value
- * inside is recomputed (a run that keeps one is two runs), and of the other nodes every subset of the FREE_NODES_MAX
- * that give most bytes for their time: a longer stage, as a shortcut around many layers makes it, keeps the outputs of
- * all its other nodes. A variant that is nowhere better than another one is left out. Equal runs are examined once. */
+ * Examined: runs of up to CHAIN_RUN_NODES nodes and single stages of any size; in a run of several stages each cut
+ * value inside is recomputed (a run that keeps one is two runs), and of the other nodes every subset of the
+ * CHAIN_FREE_NODES that give most bytes for their time: a longer stage, as a shortcut around many layers makes it,
+ * keeps the outputs of all its other nodes. A variant that is nowhere better than another one is left out. Equal runs
+ * are examined once. */
 #pragma once
 
 #include "plan/stages.h"
 #include "search/stage_profile.h"
-
-enum { RUN_NODES_MAX = 12, FREE_NODES_MAX = 11 };
-
-/* All subsets of a stage times the square of its nodes, in which the time of lowering them may grow, about 10 ns each:
- * fewer nodes are free in a stage of more than 180. */
-enum { SUBSETS_MAX = 1 << 26 };
 
 struct variant {
     uint64_t recompute; /* nodes of the run, bit 0 the first */

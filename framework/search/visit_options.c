@@ -1,5 +1,7 @@
 #include "search/visit_options.h"
 
+#include "search/limits.h"
+
 int *visit_shift(const struct optimum *o, int first, int last)
 {
     return &o->shift[(size_t)first * (size_t)o->stages.count + (size_t)last];
@@ -127,7 +129,7 @@ static size_t pass_peak(const struct optimum *o, const struct visit *v, int at, 
 
 bool visit_may_end(const struct solution *solution, int first, int at)
 {
-    return !solution->cut || solution->cut[at] || at - first <= NEAR;
+    return !solution->cut || solution->cut[at] || at - first <= CHAIN_NEAR;
 }
 
 static void try_passes(const struct optimum *o, const struct visit *v, struct option_search *search, bool *stop)

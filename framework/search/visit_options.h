@@ -62,16 +62,14 @@ struct option_search {
 /* The fronts of visits. */
 struct solution {
     struct region *region;
-    const bool *cut; /* by stage: a pass of any length may end before it, others after up to NEAR stages; NULL: before
-                        every stage */
+    const bool *cut; /* by stage: a pass of any length may end before it, others after up to CHAIN_NEAR stages; NULL:
+                        before every stage */
     int *block;      /* by first and last stage, of the first of equal stretches: number of its fronts; 0: not solved */
     struct front *cell; /* by block, outlives and tail; block 0: empty */
     size_t most;        /* bytes: points above are left out */
 };
 
 enum { FRONTS = 4 }; /* of a stretch */
-
-enum { NEAR = 4 };
 
 /* Distance in stages from the first subchain that is equal to [first, last], whose fronts serve all equal ones. */
 int *visit_shift(const struct optimum *o, int first, int last);

@@ -4,14 +4,8 @@
 #include <string.h>
 
 #include "base/work.h"
+#include "search/limits.h"
 #include "search/state_search.h"
-
-/* Events of a window, of which the next one begins half as many before; nodes that it may recompute; the beam, and how
- * many of its results are evaluated. */
-enum { EVENTS = 20, AGAIN = 64, WIDTH = 40, RESULTS = 8 };
-
-/* Events that all windows evaluate, about 10 ns each; a window takes about as long as WINDOW of them. */
-static const double WORK_MAX = 3e8, WINDOW = 2e6;
 
 struct windows {
     const struct step_model *model;
@@ -75,9 +69,9 @@ static bool list_nodes(struct windows *w, int from, int to)
     if (!list_operands(w, from, to)) return false;
     for (int i = w->at[from]; i < w->at[to - 1]; i++)
         if (w->sequence.item[i] >= 0 && !w->again[w->sequence.item[i]] && list_again(w, w->sequence.item[i])) again++;
-    for (int i = 0; i < w->nodes && again < AGAIN; i++)
+    for (int i = 0; i < w->nodes && again < WINDOWS_AGAIN; i++)
         if (!w->again[w->node[i]] && list_again(w, w->node[i])) again++;
-    for (int n = m->event[from].node; n >= 0 && again < AGAIN; n--)
+    for (int n = m->event[from].node; n >= 0 && again < WINDOWS_AGAIN; n--)
         if (w->needed[n] && !w->again[n] && list_again(w, n)) again++;
     return true;
 }
@@ -102,7 +96,7 @@ static bool search(struct windows *w, int from, int to)
     const struct step_model *m = w->model;
     const int first = w->at[from], end = w->at[to - 1] + 1;
     region_auto *region = region_create();
-    struct sequence found[RESULTS];
+    struct sequence found[WINDOWS_RESULTS];
     double time = 0;
     bool any = false;
     for (int i = 0; i < end; i++)
@@ -112,11 +106,11 @@ static bool search(struct windows *w, int from, int to)
         }
     if (!any) return false; /* nothing to win */
     sequence_needs(m, &w->sequence, end, w->needed);
-    w->work += m->events + WINDOW;
+    w->work += m->events + WINDOWS_WINDOW;
     if (!list_nodes(w, from, to)) return false;
     const struct state_window window = {from, to, w->needed, w->again, w->node, w->nodes};
-    const int count = state_search_window(m, &window, w->limit, time * (1 - 1e-9), (struct state_effort){WIDTH, 1},
-                                          RESULTS, found, region);
+    const int count = state_search_window(m, &window, w->limit, time * (1 - 1e-9),
+                                          (struct state_effort){WINDOWS_WIDTH, 1}, WINDOWS_RESULTS, found, region);
     for (int i = 0; i < count; i++) {
         if (!splice(w, first, end, &found[i])) continue;
         w->work += m->events;
@@ -150,12 +144,13 @@ struct sequence windows_improve(const struct step_model *m, size_t limit, const 
     w.cost = sequence_evaluate(m, &w.sequence, limit);
     if (w.cost.excess > 0) return (struct sequence){0, NULL};
     find_events(&w);
-    for (int round = 0; again && w.work < WORK_MAX; round++) {
+    for (int round = 0; again && w.work < WINDOWS_WORK; round++) {
         again = false;
-        for (int to = m->events - round % 2 * EVENTS / 4; to > m->nodes && w.work < WORK_MAX; to -= EVENTS / 2) {
-            const int from = to - EVENTS > m->nodes ? to - EVENTS : m->nodes;
+        for (int to = m->events - round % 2 * WINDOWS_EVENTS / 4; to > m->nodes && w.work < WINDOWS_WORK;
+             to -= WINDOWS_EVENTS / 2) {
+            const int from = to - WINDOWS_EVENTS > m->nodes ? to - WINDOWS_EVENTS : m->nodes;
             again |= search(&w, from, to);
-            work_report("improving windows", w.work, WORK_MAX);
+            work_report("improving windows", w.work, WINDOWS_WORK);
         }
         improved |= again;
     }

@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "console/work_line.h"
 #include "policies/rivals.h"
+#include "search/limits.h"
 #include "spec/graph_build.h"
 
 enum { FRONT_ROWS = 12, SEARCHED_NODES_MAX = 400 };
@@ -221,9 +222,9 @@ static void add_reasons(struct plan_summary *s)
     for (int i = 0; i <= plan->peak_op; i++) kept &= !plan->lowered.op[i].recompute;
     PUT(s->figures, "notes", notes);
     const int stages = (int)figure_number(s->figures, "stages");
-    if (!s->job->backend && json_array_size(json_object_get(s->figures, "choices")) > 1 && stages > FRONT_STAGES_MAX)
+    if (!s->job->backend && json_array_size(json_object_get(s->figures, "choices")) > 1 && stages > CHAIN_FRONT_STAGES)
         figures_note(notes, "without the front of optimal, which is found for up to %d stages; this network has %d",
-                     FRONT_STAGES_MAX, stages);
+                     CHAIN_FRONT_STAGES, stages);
     if ((double)fixed >= mostly * (double)stored)
         figures_note(notes,
                      "parameters, gradients, optimizer and running state and the batch are %s, %.0f %% of what storing "
@@ -284,7 +285,7 @@ static enum status add_front(struct plan_summary *s, const struct policy *policy
     const struct graph *graph = s->job->graph;
     const struct plan_options options = {.lower = {.drop_dead = true, .rng = RNG_COUNTER}};
     const int stages = stages_find(graph, s->region).count;
-    if (stages > FRONT_STAGES_MAX) return ST_OK;
+    if (stages > CHAIN_FRONT_STAGES) return ST_OK;
     struct pool *pool;
     if (stages == graph->nodes) { /* other engines take longer than the front of a chain, and add next to nothing */
         pool = pool_create(s->job->network, &options);

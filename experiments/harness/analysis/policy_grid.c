@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "console/terminal.h"
 #include "policies/rivals.h"
+#include "search/limits.h"
 
 enum { VALUES_MAX = 64, VALUES_MIN = 4, VALUES_NODES = 1 << 17 };
 
@@ -264,10 +265,10 @@ static void plan_front(struct policy_grid *g, const struct policy *policy)
 {
     const int stages = stages_find(g->job->graph, g->region).count;
     const struct plan_options options = job_plan_options(g->job);
-    if (stages > FRONT_STAGES_MAX) {
+    if (stages > CHAIN_FRONT_STAGES) {
         refuse(g, policy,
                region_text(g->region, "its front is found for up to %d stages only; this network has %d",
-                           FRONT_STAGES_MAX, stages));
+                           CHAIN_FRONT_STAGES, stages));
         return;
     }
     note(g, policy, "");

@@ -1,0 +1,90 @@
+#!/usr/bin/python3
+"""What the limits of searches cost and win: `make bench-limits [ARGS="--only DROPS_WORK --out FILE"]`.
+
+Each number of framework/search/limits.h is halved, then doubled, the program is built with it, and a few models are planned within
+shares of their range, by flops, with processor seconds counted. A row a limit: seconds by those of the present number, and how much
+slower, or faster, the plans become at most.
+"""
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+import engines
+import measure
+import report
+from report import Table
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+HEADER = os.path.join(measure.ROOT, "framework/search/limits.h")
+MODELS = ("unet++", "inception-like", "hrnet-like", "resnet18", "unet", "googlenet", "exported gpt", "exported unet")
+SHARES = (70, 45, 30)
+ROW = re.compile(r"^(    )([A-Z_]+)( = )([^,\n]+?)(,|$| *(?=/\*))", re.M)
+
+
+def limits():
+    """The numbers by name."""
+    with open(HEADER, encoding="utf-8") as file:
+        return {row[2]: eval(row[4], {}) for row in ROW.finditer(file.read())}  # pylint: disable=eval-used  # "1 << 14"
+
+
+def build(name, number):
+    """The program with one number changed: its header lies in the build's folder, which is searched first."""
+    folder = os.path.join("build", "limits")
+    with open(HEADER, encoding="utf-8") as file:
+        text = ROW.sub(lambda row: f"    {row[2]} = {number}{row[5]}" if row[2] == name else row[0], file.read())
+    path = os.path.join(measure.ROOT, folder, "search", "limits.h")
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    subprocess.run(["make", "-s", f"BUILD={folder}", "DEPS=no", f"{folder}/rematch"], cwd=measure.ROOT, check=True,
+                   stdout=subprocess.DEVNULL)
+    return os.path.join(measure.ROOT, folder, "rematch")
+
+
+def plan_all(program, models):
+    """Slowdowns of all plans, infinite where one is refused, and processor seconds."""
+    slowdowns, before = [], os.times()
+    engines.PROGRAM = program
+    for path in models.values():
+        for budget in (*(f"{share}%" for share in SHARES), "least"):
+            answer = engines.optimal(path, budget)
+            slowdowns.append(answer["slowdown"] if answer else float("inf"))
+    after = os.times()
+    return slowdowns, after.children_user + after.children_system - before.children_user - before.children_system
+
+
+def compare(slowdowns, seconds, base):
+    pairs = [(new, old) for new, old in zip(slowdowns, base[0]) if new != old]
+    slower, faster = max([new - old for new, old in pairs] + [0]), max([old - new for new, old in pairs] + [0])
+    return f"{seconds / base[1]:.2f}", f"{slower:.4f}", f"{faster:.4f}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="*")
+    parser.add_argument("--models", nargs="*", default=MODELS)
+    parser.add_argument("--out")
+    arguments = parser.parse_args()
+    table = Table("limit", "number", *(f"{what}, {times}" for times in ("half", "double")
+                                       for what in ("seconds", "slower at most", "faster at most")))
+    with tempfile.TemporaryDirectory() as folder:
+        models = engines.write_models(folder, arguments.models)
+        base = plan_all(build(None, None), models)
+        planned_by = measure.planner(next(path[-1] for path in models.values() if len(path) == 1))
+        for name, number in limits().items():
+            if arguments.only and name not in arguments.only:
+                continue
+            cells = [cell for changed in (number // 2, number * 2) for cell in compare(*plan_all(build(name, changed), models), base)]
+            table.row(name, number, *cells)
+            print(name, number, *cells, flush=True)
+    head = "# What the limits of searches cost and win\n\nWritten by `make bench-limits` (experiments/bench/limits.py). " \
+           f"{len(base[0])} plans, {base[1]:.0f} processor seconds in all; seconds by those.\n"
+    report.write(arguments.out, [("Limits", table), ("Provenance", report.provenance(planned_by))], head)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
