@@ -102,9 +102,8 @@ TURNS = {
     "unet": (16, {"store_all": (UNET, STORE_ALL), "store_all, direct": (UNET, STORE_ALL, DIRECT), **NORMALISED}),
 }
 
-# network -> the spec and overrides whose passes are timed before the cells of ours, for plans by measured costs, of
-# which the least of all times counts: it has every kind of node of theirs.
-COSTS = {"vgg16": (VGG16_PARETO,), "resnet50": (RESNET50, BITS)}
+# network -> the spec and overrides of a run before the cells of ours, by whose times they are planned.
+COSTS = {"vgg16": (VGG16_PARETO, "sweep={}"), "resnet50": (RESNET50, BITS)}
 
 NAMES = {"vgg16": "VGG16", "sample-cnn": "sample CNN", "bert": "BERT base",
          "resnet50": "ResNet-50", "mobilenet": "MobileNet", "unet": "U-Net"}
@@ -165,15 +164,16 @@ class Bench:
         batch = self.options.batch or TURNS[network][0]
         ours, peers = ([cell for cell in TURNS[network][1] if is_peer(network, cell) == peer] for peer in (False, True))
         common = {"batch": batch, "backend.threads": self.options.threads}
+        timed = dict(common)
         with tempfile.TemporaryDirectory(prefix="rematch-bench-") as folder:
-            costs = os.path.join(folder, "costs.yaml")
+            costs = os.path.join(folder, "costs.h5")
             for turn in range(self.options.pairs):
                 began = time.monotonic()
                 self.say(f"{network}, turn {turn + 1} of {self.options.pairs}")
                 for cells in ours, peers, list(reversed(ours)):
                     if network in COSTS and cells != peers:
-                        measure.costs(costs, *COSTS[network], *(f"{key}={value}" for key, value in common.items()))
-                        common.update({"costs.name": "measured", "costs.file": costs})
+                        measure.costs(costs, *COSTS[network], *(f"{key}={value}" for key, value in timed.items()))
+                        common["costs.file"] = costs
                     for cell in cells:
                         self.measure_cell(network, cell, common)
                     self.peaks.setdefault(network, []).append(measure.peak(self.options.threads))

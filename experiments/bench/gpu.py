@@ -130,11 +130,11 @@ class Bench:
             path = self.path("costs")
             costs = self.attempt(f"{name}, costs of {spec}",
                                  lambda left: measure.costs(path, *words, timeout=left))
-            self.files[name, spec] = ("costs.name=measured", f"costs.file={path}") if costs else ()
+            self.files[name, spec] = (f"costs.file={path}",) if costs else ()
         return self.files[name, spec]
 
     def path(self, what):
-        return os.path.join(self.folder.name, f"{len(self.files)}.{what}.yaml")
+        return os.path.join(self.folder.name, f"{len(self.files)}.{what}.h5")
 
     def words(self, name, cell):
         """How a cell is asked for."""

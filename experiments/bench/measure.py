@@ -78,47 +78,31 @@ def plan(*words, timeout=None):
     return json.loads(output([PROGRAM, "plan", *words, "--json"], timeout=timeout))
 
 
-TIMES = re.compile(r"(?P<row>(?:step: |  - ){key: .+?), (?P<times>(?:data|forward): \d+, .+)}\n")
-
-
-def costs_rows(path):
-    """The lines of a file of costs, and the times of each row that has any, by what comes before them."""
-    with open(path, encoding="utf-8") as file:
-        lines = file.readlines()
-    return lines, {match["row"]: match["times"] for match in map(TIMES.fullmatch, lines) if match}
-
-
-def costs(path, spec, *words, timeout=None):
-    """Makes the file path by `rematch bench --costs`. Where it is there, the least of both times of each pass counts,
-    and its rows of other nodes stay; returns path."""
-    before = costs_rows(path)[1] if os.path.exists(path) else {}
-    output([PROGRAM, "bench", "--costs", spec, *words, "--out", path], timeout=timeout)
-    lines, now = costs_rows(path)
-    for i, line in enumerate(lines):
-        match = TIMES.fullmatch(line)
-        if match and match["row"] in before:
-            old = iter(re.findall(r"\d+", before[match["row"]]))
-            times = re.sub(r"\d+", lambda time: str(min(int(time[0]), int(next(old)))), match["times"])
-            lines[i] = f"{match['row']}, {times}}}\n"
-    lines += [f"{row}, {times}}}\n" for row, times in before.items() if row not in now and row.startswith("  - ")]
-    with open(path, "w", encoding="utf-8") as file:
-        file.writelines(lines)
-    return path
-
-
 def run(folder, spec, *overrides, timeout=None, **environment):
     """One training run by this project, without a baseline beside it; expectations are not ours to judge here."""
     output([PROGRAM, "run", spec, "--only", "variant", *overrides, f"results={folder}"], (0, 1), timeout, **environment)
+
+
+def costs(path, spec, *words, timeout=None):
+    """Times a run that stores everything, whose result file becomes path; returns path."""
+    with tempfile.TemporaryDirectory(prefix="rematch-bench-") as folder:
+        run(folder, spec, "policy=store_all", "steps=4", *words, timeout=timeout)
+        os.replace(only_file(folder, spec), path)
+    return path
+
+
+def only_file(folder, spec):
+    found = glob.glob(os.path.join(folder, "**", "*.h5"), recursive=True)
+    if len(found) != 1:
+        raise Failed(f"{spec}: {len(found)} result files where one was expected")
+    return found[0]
 
 
 def ours(spec, *overrides, warm=1, timeout=None, **environment):
     """A run's time is that of the fastest step after the first ones, which warm up."""
     with tempfile.TemporaryDirectory(prefix="rematch-bench-") as folder:
         run(folder, spec, *overrides, timeout=timeout, **environment)
-        found = glob.glob(os.path.join(folder, "**", "*.h5"), recursive=True)
-        if len(found) != 1:
-            raise Failed(f"{spec}: {len(found)} result files where one was expected")
-        return read(json.loads(output([PROGRAM, "show", found[0], "--json"])), warm)
+        return read(json.loads(output([PROGRAM, "show", only_file(folder, spec), "--json"])), warm)
 
 
 def covered(intervals):

@@ -18,13 +18,11 @@
 #include "console/standard_input.h"
 #include "console/terminal.h"
 #include "experiment.h"
-#include "job/costs.h"
 #include "job/cuda_program.h"
 #include "job/thread_waiting.h"
 #include "report/commands.h"
 #include "report/show.h"
 #include "result/plan_file.h"
-#include "run/bench.h"
 #include "run/job_plans.h"
 #include "spec/full_keys.h"
 #include "spec/graph_file.h"
@@ -191,22 +189,6 @@ static enum status run_bundle(struct arguments *a)
     return bundle_write(a->operands, a->operand, a->value[OPTION_OUT], stdout);
 }
 
-static enum status run_bench(struct arguments *a)
-{
-    /* each pass at least so often, and again and again for as long where all of them take less */
-    static const struct measure_options passes = {ROUNDS_LEAST, 5000000000};
-    const char *path;
-    if (!a->given[OPTION_COSTS]) return fail(ST_SPEC, "bench: expected --costs; make bench compares speeds");
-    TRY(arguments_spec(a, &path));
-    TRY(yaml_write_check(a->value[OPTION_OUT], costs_begin, "rematch_costs file"));
-    if (waiting_choose()) cuda_program_restart(); /* what runs here is timed */
-    json_t *figures = NULL;
-    TRY(bench_costs(path, a->overrides, a->override, &passes, a->value[OPTION_OUT],
-                    a->given[OPTION_JSON] ? &figures : NULL));
-    if (figures) figures_answer(figures, "bench", stdout);
-    return ST_OK;
-}
-
 static enum status run_help(struct arguments *a);
 
 enum { SWEEP_OPTIONS = BIT(FORCE) | BIT(JOBS) | BIT(SHARD) | BIT(POINT) | BIT(PRINT_COMMANDS) };
@@ -234,11 +216,6 @@ static const struct command commands[] = {
      "sweep, finished points are not run again.",
      BIT(JSON) | BIT(ONLY) | BIT(QUIET) | BIT(VERBOSE) | BIT(RESUME) | BIT(FOLLOW) | SWEEP_OPTIONS, 1, 1, true,
      run_run},
-    {"bench", "bench --costs SPEC [key=value...] [--out FILE] [--json]",
-     "Times a network's passes, for plans by measured costs.\n"
-     "--costs: every pass of every node of the spec and its baseline alone, and the other work of a step. "
-     "SPEC: a file, - for standard input, or a name in experiments/.",
-     BIT(COSTS) | BIT(OUT) | BIT(JSON), 1, 1, true, run_bench, "write the times to FILE; -o too"},
     {"schema", "schema [NAME] [--json]",
      "Prints every key of specs and models: values, default, meaning.\n"
      "NAME: of one section, policy, layer or key.",
@@ -313,8 +290,8 @@ static enum status run_help(struct arguments *a)
 /* Output for programs, whose lines are not wrapped on a terminal. */
 static bool is_data(const struct arguments *a)
 {
-    return a->given[OPTION_JSON] || a->given[OPTION_CSV] || a->given[OPTION_CSV_TABLE] || a->given[OPTION_COSTS] ||
-           a->given[OPTION_MAN] || a->given[OPTION_COMPLETION];
+    return a->given[OPTION_JSON] || a->given[OPTION_CSV] || a->given[OPTION_CSV_TABLE] || a->given[OPTION_MAN] ||
+           a->given[OPTION_COMPLETION];
 }
 
 static int run_command(const struct command *command, int count, char **words)

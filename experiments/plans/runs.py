@@ -22,7 +22,7 @@ commands = {}  # that make its runs again, in their order
 
 # The overrides that runs of a published table may have, by experiment and where it matters by instructions; a key alone: any
 # value. All others make another experiment of it.
-SMALL, MEASURED = {"batch=2", "steps=2"}, {"costs.name=measured", "costs.file"}
+SMALL, MEASURED = {"batch=2", "steps=2"}, {"costs.file"}
 GIVEN = {"resnet50-pareto": SMALL, "mobilenet-pareto": SMALL, "densenet-pareto": SMALL, "unet-pareto": {"batch=4", "steps=2"},
          "resnet50-0.6": MEASURED, "vgg16-pareto": MEASURED, "vgg16-pareto-outputs": MEASURED,
          ("vgg16-recompute", "avx2"): {"steps=2"}}
@@ -81,7 +81,8 @@ def two_sides(experiment, baseline, variant, swept=(), isa=""):
     keys = overrides(run, swept)
     if "costs.file" in keys:
         others = (keys[key] for key in keys if not key.startswith("costs."))
-        commands[shlex.join(["build/rematch", "bench", "--costs", experiment, *others, "--out", run["costs_file"]])] = None
+        timed = ["build/rematch", "run", experiment, "policy=store_all", *others, "--only", "variant", "results=build/timed"]
+        commands[shlex.join(timed)] = None
     arguments = shlex.join(keys.values()).replace('"', '\\"')
     commands[command + (f' ARGS="{arguments}"' if keys else "")] = None
     return Run(run, stored=stored, given=[*keys.values()])

@@ -19,7 +19,7 @@ enum {
     CHAIN_MANY = 20000000,        /* and after some visits, whose front is a ceiling */
     CHAIN_WHOLE = 3000000,        /* the same of a whole front, which the ceiling bounds less */
     CHAIN_STEPS = 1000000000,     /* comparisons of envelopes under a ceiling */
-    CHAIN_CUTS = 64,              /* stages before which passes end, of more alternatives than these */
+    CHAIN_CUTS = 32,              /* stages before which passes end, of more alternatives than these */
     CHAIN_CUT_STAGES = 6,         /* least distance of two of them */
     CHAIN_NEAR = 4,               /* stages of passes that may end anywhere there */
     CHAIN_POINTS = 128,           /* of a front there */

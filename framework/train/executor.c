@@ -53,7 +53,7 @@ static void bind_plan(struct executor *e, const struct plan *plan, struct bound 
         bound->begin = sort_by_op(l, false, e->region);
         bound->end = sort_by_op(l, true, e->region);
     }
-    if (!e->backend->kind->device) NEW(e->region, bound->ns, (size_t)l->ops + 1);
+    NEW(e->region, bound->ns, (size_t)l->ops + 1);
     for (int i = 0; e->arena && i < l->buffers; i++) bound->at[i] = e->arena + l->buffer[i].offset;
 }
 
@@ -277,18 +277,22 @@ enum status executor_queue(struct executor *e)
     const bool faulty_step = fault->step == e->backend->moment.step && e->now == &e->training;
     const bool dynamic = e->options.memory == MEMORY_DYNAMIC;
     const int faulty = faulty_step ? e->fault_op : -1;
+    const bool device = e->backend->kind->device;
     e->now->drawn = 0;
+    e->backend->op_ns = e->now->ns;
     for (int i = 0; i < l->ops; i++) {
         const struct op *op = &l->op[i];
         uint64_t start = clock_now_ns();
+        e->backend->op = i;
         e->backend->kind->phase(e->backend, phase_of(op));
         if (dynamic) TRY(begin_buffers(e, i));
         if (op->recompute) start += undefine(e, op);
         TRY(i == faulty ? run_faulty(e, op) : op_run(e, op));
         if (op->kind == OP_FORWARD) TRY(after_forward(e, op));
         if (e->options.memory != MEMORY_PLANNED) end_buffers(e, i);
-        if (e->now->ns) e->now->ns[i] = clock_now_ns() - start;
+        if (!device) e->now->ns[i] = clock_now_ns() - start;
     }
+    e->backend->op = -1;
     return dynamic ? count(e, l->ops) : ST_OK;
 }
 

@@ -55,8 +55,8 @@ void executor_end(struct executor *exec);
  * NULL in other modes. */
 const size_t *executor_counted(const struct executor *exec);
 
-/* Of the last step of training: the time of each op (plan->lowered.ops of them) with allocating and releasing its
- * buffers, without overwriting what a recomputation writes. NULL on a device. */
+/* Of the last step of training, after its end: the time of each op (plan->lowered.ops of them), on a host with
+ * allocating and releasing its buffers, without overwriting what a recomputation writes. */
 const uint64_t *executor_op_ns(const struct executor *exec);
 
 /* After a step whose loss was not finite: runs the same step's forward again, checks every value, and returns the first

@@ -30,14 +30,16 @@ struct device_state {
     struct piece_result piece[DIGEST_PIECES_AT_ONCE]; /* where the host waits for them */
 };
 
-/* Times of a step's phases and classes: an event in the queue wherever phase or class changes. */
+/* Times of a step's ops, phases and classes: an event in the queue wherever one of them changes. */
 struct phase_timing {
     struct mark {
         cudaEvent_t event;
         enum phase phase; /* of the work after it */
         enum clock_class class;
+        int op; /* -1: none */
     } * mark;
     int marks, room;
+    uint64_t *op_ns; /* the backend's, of that step */
 };
 
 struct cuda {
@@ -58,6 +60,7 @@ struct cuda {
     bool timed;                    /* changes of phase and class are marked */
     enum phase phase;              /* of the work queued now */
     enum clock_class class;
+    int op;
     char isa[64], libraries[128], device[320];
 };
 

@@ -35,6 +35,7 @@ static cudaError_t put(struct cuda *cuda)
     struct mark *mark = &t->mark[t->marks++];
     mark->phase = cuda->phase;
     mark->class = cuda->class;
+    mark->op = cuda->op;
     return cudaEventRecordWithFlags(mark->event, cuda->stream,
                                     t == &cuda->timing[1] ? cudaEventRecordExternal : cudaEventRecordDefault);
 }
@@ -42,9 +43,10 @@ static cudaError_t put(struct cuda *cuda)
 static void change(struct backend *backend, enum phase phase, enum clock_class class)
 {
     struct cuda *cuda = cuda_of(backend);
-    if (cuda->phase == phase && cuda->class == class) return;
+    if (cuda->phase == phase && cuda->class == class && cuda->op == backend->op) return;
     cuda->phase = phase;
     cuda->class = class;
+    cuda->op = backend->op;
     if (cuda->timed) cuda_note(backend, put(cuda));
 }
 
@@ -56,11 +58,14 @@ cudaStream_t cuda_queue(struct backend *backend, enum clock_class class)
 
 void cuda_phase(struct backend *backend, enum phase phase) { change(backend, phase, cuda_of(backend)->class); }
 
-/* After all queued work is done: sets the backend's phase_ns and adds the time of passes to its clock_ns. */
+/* After all queued work is done: sets the backend's phase_ns and its op_ns, and adds the time of passes to its clock_ns.
+ */
 static enum status read_times(struct backend *backend)
 {
     const struct phase_timing *t = cuda_of(backend)->now;
     memset(backend->phase_ns, 0, sizeof backend->phase_ns);
+    for (int i = 0; i < t->marks; i++)
+        if (t->op_ns && t->mark[i].op >= 0) t->op_ns[t->mark[i].op] = 0;
     for (int i = 0; i + 1 < t->marks; i++) {
         float ms = 0;
         TRY(cuda_check(cudaEventElapsedTime(&ms, t->mark[i].event, t->mark[i + 1].event),
@@ -68,6 +73,7 @@ static enum status read_times(struct backend *backend)
         const uint64_t ns = (uint64_t)((double)ms * 1e6);
         const enum phase phase = t->mark[i].phase;
         backend->phase_ns[phase] += ns;
+        if (t->op_ns && t->mark[i].op >= 0) t->op_ns[t->mark[i].op] += ns;
         if (phase != PHASE_OPTIMIZER && phase != PHASE_DIGEST) backend->clock_ns[t->mark[i].class] += ns;
     }
     return ST_OK;
@@ -97,10 +103,13 @@ static enum status queue_calls(struct backend *backend, bool captured, enum stat
     cuda->now->marks = 0;
     cuda->phase = PHASE_FORWARD;
     cuda->class = CLOCK_OTHER;
+    cuda->op = backend->op = -1;
+    backend->op_ns = NULL;
     cuda->timed = true;
     cuda_note(backend, put(cuda));
     const enum status status = body(self);
     cuda_note(backend, put(cuda));
+    cuda->now->op_ns = backend->op_ns;
     cuda->timed = false;
     return status;
 }

@@ -69,13 +69,11 @@ static const struct {
     {"run .", "neither . nor experiments/..yaml is a file"},
     {"show nothing.h5", "nothing.h5: cannot read: No such file or directory"},
     {"run folder/nothing.yaml", "folder/nothing.yaml"},
-    {"bench small.yaml", "expected --costs"},
-    {"bench --costs", "too few arguments"},
-    {"bench --costs small.yaml --out", "--out has no value; expected FILE"},
+    {"plan small.yaml --out", "--out has no value; expected FILE"},
     {"show small.yaml --out=x", "unknown option --out=x"},
-    {"plan small.yaml costs.name=measured costs.file=none.yaml", "none.yaml: No such file or directory; make the file"},
+    {"plan small.yaml costs.file=none.h5", "costs.file: none.h5: cannot read: No such file or directory"},
     {"plan small.yaml costs=measured", "costs.file: missing"},
-    {"run small.yaml costs=measured costs.file=small.yaml", "rematch: 1 error;"},
+    {"run small.yaml costs.file=small.yaml", "costs.file: small.yaml: not an HDF5 file"},
     {"compare one.h5", "too few arguments"},
     {"list nowhere", "nowhere"},
     {"show small.yaml", "not an HDF5 file"},
@@ -83,7 +81,6 @@ static const struct {
     {"run small.yaml batch=51", "rematch: batch: 51 is more than the 50 training samples"},
     {"run small.yaml data.samples=7", "   15 | batch: 8\n               ^\nrematch: 1 error; nothing was run"},
     {"plan small.yaml data.samples=7", ": error: batch: 8 is more than the 7 training samples"},
-    {"bench --costs small.yaml data.samples=7", ": error: batch: 8 is more than the 7 training samples"},
     {"plan small.yaml policy=selective policy.kinds=[swish]",
      "policy.kinds: 'swish' is not known; expected some of conv|"},
     {"plan small.yaml policy=selective policy.kinds=[conv]",
@@ -107,7 +104,7 @@ static const struct {
     {"plan ./pipe", "pipe: is a pipe that no program writes to"},
     {"plan --graph pipe", "pipe: is a pipe that no program writes to"},
     {"plan small.yaml model=pipe", "pipe: is not a plain file"},
-    {"plan small.yaml costs.name=measured costs.file=pipe", "costs.file: pipe: is not a plain file"},
+    {"plan small.yaml costs.file=pipe", "costs.file: pipe: "},
     {"plan small.yaml policy=manual policy.schedule=empty", "empty: the schedule ends before node 0 has run forward"},
     {"plan small.yaml policy=manual policy.schedule=pipe", "policy.schedule: pipe: is not a plain file"},
     {"plan small.yaml plan=pipe", "pipe"},
@@ -178,12 +175,13 @@ Test(cli, files_are_found_beside_their_spec)
     cli_file(&cli, "below/layers.yaml", "[flatten, linear: {units: 9, activation: relu}, linear: {units: classes}]\n");
     cli_file(&cli, "below/my.schedule", "F[0,4) B[2,4) F[1,2) B[0,2)\n");
     cli_file(&cli, "my.schedule", "F[0,4) B[0,4)\n");
-    cli_expect(&cli, 0, "bench --costs below/spec.yaml --out below/costs.yaml");
+    cli_expect(&cli, 0, "run below/spec.yaml --only variant results=timed");
+    cli_run(&cli, "cp timed/below/*.h5 below/timed.h5", "--version");
     cli_expect(&cli, 0, "plan below/spec.yaml --out below/plan.h5");
     cli_says(&cli, "F[1,2)");
     cli_expect(&cli, 0, "plan below/spec.yaml policy.schedule=my.schedule");
     cr_expect(!strstr(cli.out, "F[1,2)"), "%s", cli.out);
-    snprintf(more, sizeof more, "%splan: plan.h5\ncosts: {name: measured, file: costs.yaml}\n", spec);
+    snprintf(more, sizeof more, "%splan: plan.h5\ncosts: {file: timed.h5}\n", spec);
     cli_file(&cli, "below/spec.yaml", more);
     snprintf(more, sizeof more, "cd away; '%s' run ../below/spec.yaml --only variant >log 2>&1; cd ..", cli_program());
     cli_run(&cli, more, "verify away/results/below/*.h5");

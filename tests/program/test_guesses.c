@@ -15,7 +15,7 @@ static const struct {
     {"run small.yaml --batch-size=8", "(did you mean 'batch=8'?)"},
     {"plan small.yaml --lr 0.1", "(did you mean 'optimizer.lr=0.1'?)"},
     {"plan small.yaml --policy", "(did you mean 'policy=VALUE'?)"},
-    {"bench --costs small.yaml --threads 2", "(did you mean 'backend.threads=2'?)"},
+    {"plan small.yaml --threads 2", "(did you mean 'backend.threads=2'?)"},
     {"show --batch 8", "unknown option --batch; see"}, /* takes no keys */
     {"plan small.yaml batch = 8", "unexpected 'batch' (a key is set as in batch=8, without blanks); usage"},
     {"plan small.yaml policy.name: every", "unexpected 'policy.name:' (a key is set"},
@@ -43,7 +43,7 @@ Test(guesses, names_of_experiments_are_suggested)
         {"plan litle-net", "no spec 'litle-net' (did you mean 'little-net'?): neither"},
         {"run litle-net.yaml", "(did you mean 'little-net'?)"},
         {"plan big", "no spec 'big' (so begin big-a, big-b): neither"},
-        {"bench --costs BIG-", "(so begin big-a, big-b)"},
+        {"run BIG-", "(so begin big-a, big-b)"},
         {"plan l", "(so begins little-net)"},
         {"plan faraway", "no spec 'faraway': neither"},
         {"show big-a", "show: 'big-a' is an experiment, no file; rematch run big-a writes its files to results/big-a/"},

@@ -6,8 +6,8 @@
 
 #include "tests/support/cli.h"
 
-static const char *const commands[] = {"list", "plan",   "run",    "bench",  "schema", "compare",
-                                       "show", "report", "bundle", "verify", "doctor", "help"};
+static const char *const commands[] = {"list",   "plan",   "run",    "schema", "compare", "show",
+                                       "report", "bundle", "verify", "doctor", "help"};
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
 Test(help, no_command_is_a_usage_error)
@@ -59,7 +59,6 @@ Test(help, help_answers_every_usual_form)
 Test(help, an_option_has_the_words_of_its_command)
 {
     static const char *const out[][2] = {{"plan", "write the plan to FILE"},
-                                         {"bench", "write the times to FILE"},
                                          {"bundle", "write the archive to FILE"},
                                          {"report", "write the page to FILE"}};
     struct cli cli;

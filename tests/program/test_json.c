@@ -1,4 +1,4 @@
-/* --json: one object on stdout, which begins with its schema; and what run and bench say in it. */
+/* --json: one object on stdout, which begins with its schema; and what run says in it. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -23,7 +23,6 @@ static const struct {
     {"run small.yaml --json", "run", 0},
     {"run small.yaml --only variant --json", "run", 0},
     {"run small.yaml --json 'sweep={batch: [2, 4]}'", "sweep", 0},
-    {"bench --costs small.yaml --json", "bench", 0},
     {"schema --json", "schema", 0},
     {"schema optimizer --json", "schema", 0},
     {"compare $A $B --json", "compare", 0},
@@ -113,25 +112,5 @@ Test(json, run_says_what_its_files_hold)
     }
     cli_expect(&cli, 2, "run small.yaml --json --verbose");
     cli_complains(&cli, "run: --json and --verbose are two forms; choose one");
-    cli_close(&cli);
-}
-
-/* The times of the YAML file. */
-Test(json, bench_says_what_its_file_holds)
-{
-    struct cli cli;
-    cli_open(&cli);
-    json_t *all = cli_json(&cli, 0, "bench --costs small.yaml --json --out costs.yaml"), *node;
-    cr_expect_str_eq(text_of(all, "file"), "costs.yaml");
-    size_t i;
-    cr_assert(json_array_size(json_object_get(all, "nodes")) > 2);
-    json_array_foreach (json_object_get(all, "nodes"), i, node) {
-        char command[2200];
-        snprintf(command, sizeof command, "grep -F '%s' costs.yaml | grep -q 'forward: %lld,' || exit 9",
-                 text_of(node, "key"), (long long)json_integer_value(json_object_get(node, "forward")));
-        cli_run(&cli, command, "--version");
-        cr_expect(cli.code == 0, "%s", command);
-    }
-    json_decref(all);
     cli_close(&cli);
 }

@@ -96,7 +96,7 @@ Test(shell, bash_completes_from_the_tables)
 /* Every option in a usage is explained, by help and in the manual. */
 Test(shell, every_option_is_explained)
 {
-    static const char *const commands[] = {"list", "plan",   "run",    "bench",  "schema", "compare",
+    static const char *const commands[] = {"list", "plan",   "run",    "schema", "compare",
                                            "show", "bundle", "verify", "doctor", "help"};
     struct cli cli;
     cli_open(&cli);

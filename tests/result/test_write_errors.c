@@ -269,13 +269,6 @@ Test(write_errors, a_plan_file_is_complete_or_absent)
     cr_assert(lost.failed > lost.runs / 4, "%d of %d failed", lost.failed, lost.runs);
 }
 
-Test(write_errors, a_costs_file_is_complete_or_absent)
-{
-    static const char bench[] = "bench --costs ../small.yaml --out out/costs.yaml";
-    fail_every_call((struct subject){bench, "costs.yaml", "once", 1, true});
-    fail_every_call((struct subject){bench, "costs.yaml", "lasting", 1, true});
-}
-
 /* Four per run: the file and its folder, after the layout and at the end; two per step: its row and its commit. */
 Test(write_errors, every_nth_step_is_forced_to_the_disk)
 {

@@ -92,7 +92,7 @@ static enum status judge_rows(struct verification *v, const struct field *column
 static enum status judge_all_rows(struct verification *v, struct job *job)
 {
     const struct plan_options options = job_plan_options(job);
-    record_plan_costs(&v->data, job->network);
+    record_plan_costs(&v->data, job->network->cost);
     job->plan->time = v->data.real[REAL_TIME]; /* by those costs, as the simulator found it */
     TRY(plan_bounds(job->plan, job->spec->policy, &job->spec->policy_settings, &options, &job->bounds,
                     &job->budget_bounds));

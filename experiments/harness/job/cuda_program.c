@@ -14,8 +14,6 @@ static char *const *remembered;
 
 void cuda_program_remember(char *const *arguments) { remembered = arguments; }
 
-void cuda_program_restart(void) { execv("/proc/self/exe", remembered); }
-
 enum status cuda_program_become(const char *backend)
 {
     char self[PATH_MAX], path[sizeof self + 64], word[64];

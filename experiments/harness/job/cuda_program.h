@@ -10,6 +10,3 @@ void cuda_program_remember(char *const *arguments);
 /* Unless this program has the backend, replaces this process by the program that has it; returns if none was built.
  * ST_MISSING: it was built, but is not in this folder. To be called before anything is printed or written. */
 enum status cuda_program_become(const char *backend);
-
-/* Starts this program again in this process, so that libraries read the changed environment; returns on failure. */
-void cuda_program_restart(void);

@@ -84,11 +84,10 @@ static void print_prediction(const struct plan_summary *s, FILE *out)
 {
     const struct costs *c = s->job->costs;
     if (!c) return;
-    const char *where = costs_where(c, s->job->graph->region);
     fprintf(out, "  a step is predicted to take %s, its nodes %s of it\n",
             DURATION_TEXT(costs_predict(c, s->job->plan)), DURATION_TEXT(s->job->plan->time));
-    fprintf(out, "  costs of %s (%.16s): %s%s\n", c->path, DIGEST_TEXT(c->digest), where ? where : "",
-            costs_here(c, s->job->backend) ? "" : "; not as here: the prediction is theirs");
+    fprintf(out, "  costs of %s (run %s): %s%s\n", c->path, c->run_id, c->where,
+            c->here ? "" : "; not as here: the prediction is theirs");
 }
 
 static void print_time(const struct plan_summary *s, FILE *out)

@@ -55,7 +55,7 @@ static enum status find_choices(struct result *r, struct job *job, json_t *choic
     struct policy_grid grid = {.region = r->region, .job = job, .progress = stderr, .slowdown = INFINITY};
     struct plan_data data;
     TRY(record_plan_read(&r->h5, r->region, &data));
-    record_plan_costs(&data, job->network);
+    record_plan_costs(&data, job->network->cost);
     const enum status status = policy_grid_all(&grid);
     terminal_note(stderr, "");
     TRY(status);

@@ -256,9 +256,12 @@ static void write_costs(struct h5 *h5, const struct job *job)
     h5_attribute_text(h5, "/plan", "costs", job_costs(job));
     if (!costs) return;
     h5_attribute_text(h5, "/plan", "costs_file", costs->path);
+    h5_attribute_text(h5, "/plan", "costs_run_id", costs->run_id);
     h5_attribute_text(h5, "/plan", "costs_digest_xxh3", DIGEST_TEXT(costs->digest));
+    h5_attribute_f64(h5, "/plan", "costs_rest_ns", costs->rest);
+    h5_attribute_f64(h5, "/plan", "costs_add_ns_per_byte", costs->add);
+    h5_attribute_f64(h5, "/plan", "costs_copy_ns_per_byte", costs->copy);
     h5_attribute_f64(h5, "/plan", "predicted_step_ns", costs_predict(costs, job->plan));
-    h5_text(h5, "/plan/costs", costs->text);
 }
 
 struct record_bounds record_bounds(const struct bounds *own, const struct bounds *budget, double time)
@@ -417,10 +420,10 @@ enum status record_plan_read(struct h5 *h5, struct region *region, struct plan_d
     return h5_status(h5);
 }
 
-void record_plan_costs(const struct plan_data *data, struct network *network)
+void record_plan_costs(const struct plan_data *data, struct cost *cost)
 {
     for (int i = 0; i < data->nodes; i++) {
         const struct plan_data_node *n = &data->node[i];
-        network->cost[i] = (struct cost){n->forward_time, n->once_time, {n->backward_time[0], n->backward_time[1]}};
+        cost[i] = (struct cost){n->forward_time, n->once_time, {n->backward_time[0], n->backward_time[1]}};
     }
 }

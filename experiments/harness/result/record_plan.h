@@ -38,5 +38,5 @@ const char *record_plan_claimed_by(struct h5 *h5, struct region *region);
  * the content. */
 enum status record_plan_read(struct h5 *h5, struct region *region, struct plan_data *data);
 
-/* Gives the nodes of the data's network the times that the data has of them. */
-void record_plan_costs(const struct plan_data *data, struct network *network);
+/* The times that the data has of its nodes. */
+void record_plan_costs(const struct plan_data *data, struct cost *cost);

@@ -5,6 +5,7 @@
 #include "check/simulate.h"
 #include "console/terminal.h"
 #include "console/work_line.h"
+#include "result/costs_read.h"
 #include "result/plan_file.h"
 #include "search/budget.h"
 
@@ -67,7 +68,7 @@ enum status job_make_plans(struct job *job)
     const struct spec *spec = job->spec;
     uint64_t start = clock_now_ns();
     if (spec->init_file) TRY(weights_open(spec, job->graph, &job->weights));
-    if (spec->costs == COSTS_MEASURED) TRY(costs_read(spec, job->network, job->graph->region, &job->costs));
+    if (spec->costs == COSTS_MEASURED) TRY(costs_read(job));
     TRY(plan_training(job));
     job->planning_ns = clock_now_ns() - start;
     struct executor_options options = job_exec_options(job);

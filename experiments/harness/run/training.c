@@ -77,8 +77,7 @@ static enum status record_training_step(struct training *t, struct step_record *
     TRY(s->step < t->recorded ? check_recorded(t, s) : record_step(t->record, s));
     if (t->report.steps < REPORT_LOSSES) t->report.loss[t->report.steps] = s->result.loss;
     t->report.last_loss = s->result.loss;
-    const uint64_t *op_ns = executor_op_ns(t->exec);
-    if (op_ns && t->report.steps > 0) timing_add(&t->least, op_ns, s->total_ns);
+    if (t->report.steps > 0) timing_add(&t->least, executor_op_ns(t->exec), s->total_ns);
     t->report.step_ns = s->total_ns;
     t->report.steps++;
     progress_step(&t->progress, s);

@@ -242,7 +242,7 @@ static void check_settings(struct yaml_reader *r, const struct yaml_tree *root, 
     if (spec->costs != COSTS_MEASURED)
         wrong(r, root, "costs.file", "applies to measured costs alone");
     else if (!yaml_tree_get(costs, "file"))
-        yaml_read_error(r, costs, "costs", "file", "missing; expected a file written by rematch bench --costs");
+        yaml_read_error(r, costs, "costs", "file", "missing; expected the result file of a run of this model");
     /* every resolved spec contains keep_saved: auto, and older ones true */
     if (yaml_tree_follow(root, "policy.schedule") && kept && kept->kind == YAML_TEXT && !strcmp(kept->text, "false"))
         wrong(r, root, "policy.keep_saved", "does not apply to a schedule, which names what is recomputed");
@@ -284,6 +284,7 @@ void spec_read(struct spec_reader *reader, const struct yaml_tree *root, struct 
         spec->eval_every = 0;
     else if (!spec->eval_every)
         spec->eval_every = spec->epochs > 0 ? 1 : spec->steps;
+    if (!yaml_tree_follow(root, "costs.name") && yaml_tree_follow(root, "costs.file")) spec->costs = COSTS_MEASURED;
     read_model(reader, root, spec);
     sweep_read(r, yaml_tree_get(root, "sweep"), spec);
     read_expectations(r, root, spec);

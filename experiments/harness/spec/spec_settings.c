@@ -102,10 +102,11 @@ static const struct setting conv_keys[] = {{"algorithm", SETTING_CHOICE, MEMBER(
                                             0x1p62, "128MiB", NULL, "most scratch memory of a convolution"},
                                            {.key = NULL}};
 
-static const struct setting costs_keys[] = {
-    {"name", SETTING_CHOICE, MEMBER(costs), 0, 0, "flops", costs_names, "source of the times that planning uses"},
-    {"file", SETTING_PATH, MEMBER(costs_file), 0, 0, "", NULL, "measured times, written by rematch bench --costs"},
-    {.key = NULL}};
+static const struct setting costs_keys[] = {{"name", SETTING_CHOICE, MEMBER(costs), 0, 0, "flops", costs_names,
+                                             "source of the times that planning uses; a file: measured"},
+                                            {"file", SETTING_PATH, MEMBER(costs_file), 0, 0, "", NULL,
+                                             "the result file of a run of this model, whose measured times count"},
+                                            {.key = NULL}};
 
 static const struct setting fault_keys[] = {
     {"kind", SETTING_CHOICE, MEMBER(fault_kind), 0, 0, "none", fault_names,

@@ -1,10 +1,11 @@
-/* From `bench --costs` to the prediction beside the measured time, through the program. */
+/* From a run to the prediction beside the measured time of another one, through the program. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "result/result.h"
+#include "tests/support/altered_files.h"
 #include "tests/support/cli.h"
 #include "tests/support/made_runs.h"
 
@@ -59,16 +60,14 @@ static void check_file(const struct cli *cli, const char *side, double predicted
     cr_assert(result_open(path, &r) == ST_OK, "%s", status_message());
     struct h5 *h5 = &r->h5;
     const double median = real_at(h5, "/summary", "step_median_ns");
-    const char *text = h5_read_text(h5, "/plan/costs", r->region);
-    char digest[33];
     cr_expect(real_at(h5, "/plan", "predicted_step_ns") == predicted, "%s", side);
     cr_expect(real_at(h5, "/plan", "time") == time);
     cr_expect(real_at(h5, "/summary", "predicted_step_ns") == predicted);
     cr_expect(fabs(real_at(h5, "/summary", "prediction_percent") - (predicted - median) / median * 100) < 1e-6);
     cr_expect(!strcmp(h5_read_attribute_text(h5, "/plan", "costs", "", r->region), "measured"));
-    cr_expect(!strcmp(h5_read_attribute_text(h5, "/plan", "costs_file", "", r->region), "costs.yaml"));
-    cr_expect(!strcmp(h5_read_attribute_text(h5, "/plan", "costs_digest_xxh3", "", r->region),
-                      digest_print(digest_bytes(text, strlen(text)), digest)));
+    cr_expect(!strcmp(h5_read_attribute_text(h5, "/plan", "costs_file", "", r->region), "timed.h5"));
+    cr_expect(strlen(h5_read_attribute_text(h5, "/plan", "costs_run_id", "", r->region)) == 16);
+    cr_expect(strlen(h5_read_attribute_text(h5, "/plan", "costs_digest_xxh3", "", r->region)) == 32);
     double sum = 0, costs[3] = {0};
     uint64_t nodes = h5_rows(h5, "/plan/nodes/forward_cost");
     for (uint64_t i = 0; i < nodes; i++) {
@@ -83,20 +82,26 @@ static void check_file(const struct cli *cli, const char *side, double predicted
     result_close(r);
 }
 
-Test(bench, measured_costs_predict_the_step)
+/* A run of the spec's variant or baseline to the file timed.h5. */
+static void time_run(struct cli *cli, const char *more)
+{
+    char arguments[512];
+    snprintf(arguments, sizeof arguments, "run small.yaml --only variant --quiet results=timed %s", more);
+    cli_expect(cli, 0, arguments);
+    cli_run(cli, "cp timed/small/*.h5 timed.h5; rm -r timed", "--version");
+    cr_assert(cli->code == 0, "%s", cli->err);
+}
+
+Test(costs, measured_costs_predict_the_step)
 {
     static const char *const backends[] = {"ref", "cpu"};
     for (int b = 0; b < 2; b++) {
         struct cli cli;
-        char bench[256], how[256], arguments[512];
+        char how[256], arguments[512];
         cli_open(&cli);
-        snprintf(bench, sizeof bench, "bench --costs small.yaml backend=%s baseline.relu_save=bits --out costs.yaml",
-                 backends[b]);
-        cli_expect(&cli, 0, bench);
-        cr_assert(*cli.out == '\0' && folder_count(cli.folder, ".part") == 0);
-        cli_complains(&cli, "kinds of nodes in costs.yaml");
-        snprintf(how, sizeof how, "backend=%s baseline.relu_save=bits costs=measured costs.file=costs.yaml",
-                 backends[b]);
+        snprintf(how, sizeof how, "backend=%s", backends[b]);
+        time_run(&cli, how);
+        snprintf(how, sizeof how, "backend=%s baseline.relu_save=bits costs.file=timed.h5", backends[b]);
         json_t *variant = plan(&cli, how);
         cr_expect(!strcmp(json_string_value(json_object_get(variant, "costs")), "measured"));
         cr_expect(number(variant, "predicted_step_ns") > number(variant, "time") && number(variant, "time") > 0);
@@ -116,74 +121,62 @@ Test(bench, measured_costs_predict_the_step)
     }
 }
 
-Test(bench, without_a_file_costs_go_to_stdout)
+Test(costs, the_plan_says_whose_they_are)
 {
     struct cli cli;
     cli_open(&cli);
-    cli_expect(&cli, 0, "bench --costs small.yaml");
-    cli_says(&cli, "rematch_costs: 1\n");
-    cli_says(&cli, "  # one\n");
-    char *text = strdup(cli.out);
-    cli_file(&cli, "costs.yaml", text);
-    cli_expect(&cli, 0, "plan small.yaml costs=measured costs.file=costs.yaml");
+    time_run(&cli, "");
+    cli_expect(&cli, 0, "plan small.yaml costs.file=timed.h5");
     cli_says(&cli, "a step is predicted to take ");
     cli_says(&cli, "by measured costs");
+    cli_says(&cli, "costs of timed.h5 (run ");
     cr_assert(strstr(cli.out, "not as here") == NULL, "%s", cli.out);
-    char *threads = strstr(text, "threads: 1");
-    cr_assert(threads != NULL);
-    threads[9] = '4';
-    cli_file(&cli, "costs.yaml", text);
-    cli_expect(&cli, 0, "plan small.yaml costs=measured costs.file=costs.yaml");
+    char path[300];
+    snprintf(path, sizeof path, "%s/timed.h5", cli.folder);
+    alter_number(path, "/provenance/host", "threads", 4);
+    cli_expect(&cli, 0, "plan small.yaml costs.file=timed.h5");
     cli_says(&cli, "4 threads");
     cli_says(&cli, "not as here: the prediction is theirs");
-    free(text);
-    cli_expect(&cli, 2, "plan small.yaml batch=4 costs=measured costs.file=costs.yaml");
-    cli_complains(&cli, "costs.yaml: batch: measured with 8 samples, the spec has 4; make the file with rematch bench");
+    cli_expect(&cli, 2, "plan small.yaml batch=4 costs.file=timed.h5");
+    cli_complains(&cli, "costs.file: timed.h5: batch is 8 in it and 4 here; expected the result file of a run of this");
     cr_expect(cli_complaints(&cli) == 1, "%s", cli.err);
-    cli_expect(&cli, 2, "run small.yaml optimizer.momentum=0 costs=measured costs.file=costs.yaml");
-    cli_complains(&cli, "costs.yaml: step: measured with");
     cli_close(&cli);
 }
 
-/* The name of the file does not enter the run id, its content does. */
-Test(bench, the_run_id_depends_on_the_content_of_the_costs)
+/* The name of the file does not enter the run id, its times do. */
+Test(costs, the_run_id_depends_on_the_times)
 {
     struct cli cli;
+    char path[300];
     cli_open(&cli);
-    cli_expect(&cli, 0, "bench --costs small.yaml --out costs.yaml");
-    cli_expect(&cli, 0, "run small.yaml --quiet --only variant costs=measured costs.file=costs.yaml");
-    cr_expect(folder_count(cli.folder, ".h5") == 1);
-    cli_run(&cli, "cp costs.yaml other.yaml",
-            "run small.yaml --quiet --only variant costs=measured costs.file=other.yaml");
-    cr_expect(cli.code == 0 && folder_count(cli.folder, ".h5") == 1, "%s", cli.err);
-    cli_run(&cli, "sed -i 's/digest: /digest: 1/' other.yaml",
-            "run small.yaml --quiet --only variant costs=measured costs.file=other.yaml");
-    cr_expect(cli.code == 0 && folder_count(cli.folder, ".h5") == 2, "%s", cli.err);
+    time_run(&cli, "");
+    cli_expect(&cli, 0, "run small.yaml --quiet --only variant costs.file=timed.h5");
+    cr_expect(folder_count(cli.folder, ".h5") == 2);
+    cli_run(&cli, "cp timed.h5 other.h5", "run small.yaml --quiet --only variant costs.file=other.h5");
+    cr_expect(cli.code == 0 && folder_count(cli.folder, ".h5") == 3, "%s", cli.err);
+    snprintf(path, sizeof path, "%s/other.h5", cli.folder);
+    alter_number(path, "/summary", "rest_least_ns", 5);
+    cli_expect(&cli, 0, "run small.yaml --quiet --only variant costs.file=other.h5");
+    cr_expect(folder_count(cli.folder, ".h5") == 4);
     cli_expect(&cli, 0, "run small.yaml --only variant");
-    cr_expect(folder_count(cli.folder, ".h5") == 3);
+    cr_expect(folder_count(cli.folder, ".h5") == 5);
     cli_says(&cli, "of every pass once, by flops");
     cli_close(&cli);
 }
 
-Test(bench, a_file_is_complete_or_absent)
+/* The times that the file gives its nodes are under its digest. */
+Test(costs, verify_finds_a_changed_time)
 {
     struct cli cli;
+    char path[300];
     cli_open(&cli);
-    cli_expect(&cli, 3, "bench --costs small.yaml --out nowhere/costs.yaml");
-    cli_complains(&cli, "nowhere/costs.yaml: cannot create a file beside it: No such file or directory");
-    cr_expect(!strstr(cli.err, "rounds"), "measured in vain:\n%s", cli.err);
-    cli_expect(&cli, 2, "bench --costs small.yaml --out small.yaml");
-    cli_complains(&cli, "small.yaml: exists and is no rematch_costs file; nothing was written");
-    cli_expect(&cli, 0, "plan small.yaml");
-    static const char old[] = "# times in ns, the least of all rounds; add and copy: of a MiB\nrematch_costs: 0\n";
-    cli_file(&cli, "costs.yaml", old);
-    cli_file(&cli, "costs.yaml.part", "of another\n");
-    cli_run(&cli, "ln costs.yaml kept.yaml", "bench --costs small.yaml --out costs.yaml");
-    cr_expect(cli.code == 0 && folder_count(cli.folder, "-0") == 0, "%s", cli.err);
-    cli_expect(&cli, 0, "--version >version; cat costs.yaml.part kept.yaml");
-    cr_expect(strncmp(cli.out, "of another\n", 11) == 0 && strcmp(cli.out + 11, old) == 0);
-    cli_expect(&cli, 3, "bench --costs small.yaml batch=100000 data.samples=1000000 data.shape=[1024,1024,16]");
-    cli_complains(&cli, "memory: measuring needs");
-    cr_expect(*cli.out == '\0');
+    time_run(&cli, "");
+    cli_expect(&cli, 0, "run small.yaml --quiet --only variant costs.file=timed.h5 results=there");
+    cli_run(&cli, "cp there/small/*.h5 run.h5", "verify run.h5");
+    cr_expect(cli.code == 0, "%s%s", cli.out, cli.err);
+    snprintf(path, sizeof path, "%s/run.h5", cli.folder);
+    alter_real(path, "/plan", "costs_rest_ns", 1);
+    cli_expect(&cli, 1, "verify run.h5");
+    cli_says(&cli, "/plan@costs_digest_xxh3 is ");
     cli_close(&cli);
 }
