@@ -80,7 +80,7 @@ enum status experiment_run_side(struct experiment *experiment, enum side_index s
                                 .baseline = side == SIDE_BASELINE,
                                 .quiet = request->quiet,
                                 .resume = request->resume != RESUME_NEVER,
-                                .resolved = s->spec->resolved};
+                                .planned = s->job};
     if (!request->quiet)
         fprintf(stderr, "%s: policy %s, %lld step%s\n", side_names[side], s->spec->policy->name,
                 (long long)s->job->steps, text_plural(s->job->steps));

@@ -10,15 +10,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "console/terminal.h"
 #include "job/thread_waiting.h"
 #include "run/job_plans.h"
+#include "run/plan_handoff.h"
 #include "run/signals.h"
 #include "run/state_file.h"
 #include "spec/spec.h"
 
-enum { REPORT_FD = 3 };
+enum { REPORT_FD = 3, PLAN_FD = 4 };
 
 const char child_command[] = "child-run";
 static const char *const roles[] = {"variant", "baseline"};
@@ -69,12 +71,13 @@ void child_name_invocation(void)
 
 const char *child_invocation(void) { return getenv(invocation_variable); }
 
-static enum status spawn(const struct child *child, int report, pid_t *pid)
+static enum status spawn(const struct child *child, int report, int plan, pid_t *pid)
 {
     char steps[32], parent[32], planned[33] = "";
     snprintf(steps, sizeof steps, "%lld", (long long)child->steps);
     snprintf(parent, sizeof parent, "%ld", (long)getpid());
-    if (child->resolved) digest_print(digest_bytes(child->resolved, strlen(child->resolved)), planned);
+    const char *resolved = child->planned ? child->planned->spec->resolved : NULL;
+    if (resolved) digest_print(digest_bytes(resolved, strlen(resolved)), planned);
     const char *loud = child->quiet ? "quiet" : "verbose", *state = states[child->temporary ? 2 : child->resume];
     const char *const own[] = {"rematch", child_command, roles[child->baseline], loud, state, steps, planned,
                                parent,    child->spec};
@@ -88,6 +91,7 @@ static enum status spawn(const struct child *child, int report, pid_t *pid)
     posix_spawnattr_t attributes;
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_adddup2(&files, report, REPORT_FD);
+    if (resolved) posix_spawn_file_actions_adddup2(&files, plan, PLAN_FD);
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
     int error = posix_spawn(pid, "/proc/self/exe", &files, &attributes, (char *const *)arguments, environ);
@@ -100,14 +104,13 @@ static enum status spawn(const struct child *child, int report, pid_t *pid)
 static enum status run(const struct child *child, struct run_report *report, int *state, int *stop)
 {
     pid_t pid = 0;
-    const int memory = memfd_create("report", MFD_CLOEXEC);
-    if (memory < 0) return fail(ST_FAILED, "no memory for the report of a run: %s", strerror(errno));
-    enum status status = spawn(child, memory, &pid);
-    if (status == ST_OK) *state = wait_for(pid, stop);
-    if (status == ST_OK && pread(memory, report, sizeof *report, 0) != (ssize_t)sizeof *report)
-        *report = (struct run_report){0};
-    close(memory);
-    return status;
+    descriptor_auto int memory = memfd_create("report", MFD_CLOEXEC), plan = memfd_create("plan", MFD_CLOEXEC);
+    if (memory < 0 || plan < 0) return fail(ST_FAILED, "no memory for the report of a run: %s", strerror(errno));
+    if (child->planned) TRY(plan_handoff_write(child->planned, plan));
+    TRY(spawn(child, memory, plan, &pid));
+    *state = wait_for(pid, stop);
+    if (pread(memory, report, sizeof *report, 0) != (ssize_t)sizeof *report) *report = (struct run_report){0};
+    return ST_OK;
 }
 
 /* How many steps were done, and where they are. */
@@ -189,7 +192,8 @@ int child_main(int count, const char *const *arguments)
     if (status == ST_OK) {
         struct spec *side = baseline ? spec->baseline : spec;
         status = check_planned(side, arguments[PLANNED]);
-        if (status == ST_OK) status = job_create(side, &job);
+        if (status == ST_OK)
+            status = *arguments[PLANNED] ? job_create_planned(side, PLAN_FD, &job) : job_create(side, &job);
         if (status == ST_OK) status = training_run(job, &options, &stopped);
     }
     return report_error(status) == ST_OK && stopped ? 128 + stopped : (int)status;

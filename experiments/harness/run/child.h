@@ -9,10 +9,10 @@ struct child {
     int overrides;
     const char *const *override; /* key=value */
     bool baseline, quiet;
-    bool resume;          /* goes on from its state file, if there is one */
-    bool temporary;       /* its result file is removed afterwards: messages do not name it, and it writes no state */
-    int64_t steps;        /* at most; 0: as many as the spec has */
-    const char *resolved; /* the spec that was planned, which must not have changed; NULL: not checked */
+    bool resume;    /* goes on from its state file, if there is one */
+    bool temporary; /* its result file is removed afterwards: messages do not name it, and it writes no state */
+    int64_t steps;  /* at most; 0: as many as the spec has */
+    const struct job *planned; /* whose plan it runs, and whose spec must not have changed; NULL: it plans itself */
 };
 
 /* Names this invocation in the environment, unless the process that started it did. Runs with the same name were
