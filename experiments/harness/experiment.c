@@ -1,6 +1,7 @@
 #include "experiment.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "analysis/finished_run.h"
@@ -15,21 +16,35 @@
 
 const char *const side_names[SIDES] = {"baseline", "variant"};
 
-static enum status plan_side(struct side *side)
+/* known: its plan; NULL: it is searched for. */
+static enum status plan_side(struct side *side, const struct plan_handoff *known)
 {
-    TRY(report_error(spec_place(side->spec, job_create(side->spec, &side->job))));
+    TRY(report_error(spec_place(side->spec, job_create_planned(side->spec, known, &side->job))));
     TRY(report_error(job_check_plans(side->job)));
     if (side->spec->baseline) job_warn(side->job);
     return report_error(spec_place(side->spec, plan_summary_create(side->job, false, &side->summary)));
 }
 
-enum status experiment_create(struct spec *spec, struct experiment **experiment)
+static struct digest spec_digest(const struct spec *spec)
+{
+    return digest_bytes(spec->resolved, strlen(spec->resolved));
+}
+
+enum status experiment_create(struct spec *spec, const struct plans *plans, struct experiment **experiment)
 {
     struct experiment *e = *experiment = allocate(1, sizeof *e);
     e->side[SIDE_VARIANT].spec = spec;
     e->side[SIDE_BASELINE].spec = spec->baseline;
-    TRY(plan_side(&e->side[SIDE_VARIANT]));
-    return plan_side(&e->side[SIDE_BASELINE]);
+    const bool known = plans->side[SIDE_VARIANT].data && digest_equal(plans->spec, spec_digest(spec));
+    TRY(plan_side(&e->side[SIDE_VARIANT], known ? &plans->side[SIDE_VARIANT] : NULL));
+    return plan_side(&e->side[SIDE_BASELINE], known ? &plans->side[SIDE_BASELINE] : NULL);
+}
+
+struct plans experiment_plans(const struct experiment *experiment, struct region *region)
+{
+    struct plans plans = {.spec = spec_digest(experiment->side[SIDE_VARIANT].spec)};
+    for (int i = 0; i < SIDES; i++) plans.side[i] = plan_handoff_of(experiment->side[i].job, region);
+    return plans;
 }
 
 void experiment_destroy(struct experiment *experiment)
@@ -176,7 +191,7 @@ static int run_sides(struct experiment *e, const struct request *request)
 int experiment_run(const struct request *request, struct spec *spec)
 {
     struct experiment *e;
-    enum status status = experiment_create(spec, &e);
+    enum status status = experiment_create(spec, &(struct plans){0}, &e);
     if (status == ST_OK && !request->quiet) {
         spec_print_head(spec, stdout);
         plan_summary_print_pair(e->side[SIDE_BASELINE].summary, e->side[SIDE_VARIANT].summary, stdout);

@@ -5,6 +5,7 @@
 #include "analysis/compare.h"
 #include "analysis/plan_summary.h"
 #include "run/child.h"
+#include "run/plan_handoff.h"
 #include "spec/spec.h"
 
 enum side_index { SIDE_BASELINE, SIDE_VARIANT, SIDES };
@@ -15,6 +16,12 @@ struct side {
     struct job *job;
     struct plan_summary *summary;
     struct run_report report; /* after its run */
+};
+
+/* Plans that were found before, of a spec with this digest; without data: there are none. */
+struct plans {
+    struct digest spec;
+    struct plan_handoff side[SIDES];
 };
 
 struct experiment {
@@ -43,9 +50,12 @@ struct request {
     enum resume resume;
 };
 
-/* Plans both sides of the spec, which the experiment owns from then on. Errors are reported on stderr; the experiment
- * is to be destroyed in any case. */
-enum status experiment_create(struct spec *spec, struct experiment **experiment);
+/* Plans both sides of the spec, which the experiment owns from then on, or takes plans of the same spec. Errors are
+ * reported on stderr; the experiment is to be destroyed in any case. */
+enum status experiment_create(struct spec *spec, const struct plans *plans, struct experiment **experiment);
+
+/* Its plans, for an experiment later; they live in region. */
+struct plans experiment_plans(const struct experiment *experiment, struct region *region);
 
 /* NULL is accepted. */
 void experiment_destroy(struct experiment *experiment);

@@ -12,6 +12,7 @@ struct point {
     bool own, ran;  /* this process is to run it; by now, its run or its refusal is decided */
     bool elsewhere; /* another process runs it, and writes its row of the index */
     const char *id[SIDES];
+    struct plans plans;     /* of when it was planned, for its run */
     uint64_t need, threads; /* bytes of the side that needs more; threads of its variant */
     json_t *row;            /* its figures, by the columns of the CSV; null: not measured */
 };

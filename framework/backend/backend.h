@@ -72,8 +72,8 @@ struct backend {
     size_t packing;           /* most bytes that a library allocates within an op of a prepared network, in no plan */
     void *vendor;             /* engine, stream, handles */
     int op;                   /* of the step, whose work is queued; -1: of none */
-    uint64_t *op_ns;          /* of the step that is queued: where a device's wait writes each op's time; NULL: nowhere */
-    enum phase phase;         /* a host's: the current phase and its start */
+    uint64_t *op_ns;  /* of the step that is queued: where a device's wait writes each op's time; NULL: nowhere */
+    enum phase phase; /* a host's: the current phase and its start */
     uint64_t phase_start;
     uint64_t lap_start; /* a host's: of the work that is counted to a class next */
 };

@@ -58,8 +58,7 @@ cudaStream_t cuda_queue(struct backend *backend, enum clock_class class)
 
 void cuda_phase(struct backend *backend, enum phase phase) { change(backend, phase, cuda_of(backend)->class); }
 
-/* After all queued work is done: sets the backend's phase_ns and its op_ns, and adds the time of passes to its clock_ns.
- */
+/* After all queued work is done: sets the backend's phase_ns and op_ns, and adds the time of passes to its clock_ns. */
 static enum status read_times(struct backend *backend)
 {
     const struct phase_timing *t = cuda_of(backend)->now;

@@ -1,22 +1,12 @@
 /* The plan that a process is given to run, in place of searching for it. */
 #include <criterion/criterion.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "run/job_plans.h"
-#include "run/plan_handoff.h"
 #include "tests/support/made_runs.h"
 #include "tests/support/spec_text.h"
 
 TestSuite(plan_handoff, .init = spec_text_begin, .fini = spec_text_end);
-
-static int empty_file(void)
-{
-    const int descriptor = memfd_create("plan", MFD_CLOEXEC);
-    cr_assert(descriptor >= 0);
-    return descriptor;
-}
 
 static void forget_plan(struct fake *f)
 {
@@ -28,7 +18,6 @@ Test(plan_handoff, gives_the_plan_and_all_that_planning_found)
 {
     for (const struct net *net = nets; net->name; net++) {
         struct fake from, to;
-        const int descriptor = empty_file();
         fake_open(&from, net, ".");
         from.job.notes = (struct policy_notes){.live_peak = 5, .tries = 2, .lost = 0.5, .found = "as a search says"};
         from.job.bounds = (struct bounds){.budget = 7, .best = 1.25};
@@ -37,10 +26,10 @@ Test(plan_handoff, gives_the_plan_and_all_that_planning_found)
         struct buffer *last = &from.job.plan->lowered.buffer[from.job.plan->lowered.buffers - 1];
         last->offset += from.job.plan->arena_bytes; /* a place that no search gives */
         plan_move(from.job.plan, from.job.plan->lowered.buffer);
-        cr_assert(plan_handoff_write(&from.job, descriptor) == ST_OK, "%s", status_message());
+        const struct plan_handoff handoff = plan_handoff_of(&from.job, from.job.graph->region);
         fake_open(&to, net, ".");
         forget_plan(&to);
-        cr_assert(plan_handoff_take(&to.job, descriptor) == ST_OK, "%s: %s", net->name, status_message());
+        cr_assert(plan_handoff_take(&to.job, &handoff) == ST_OK, "%s: %s", net->name, status_message());
         cr_expect(digest_equal(to.job.plan->hash, from.job.plan->hash));
         cr_expect(to.job.plan->arena_bytes == from.job.plan->arena_bytes);
         cr_expect(to.job.plan->arena_bound == from.job.plan->arena_bound);
@@ -51,27 +40,24 @@ Test(plan_handoff, gives_the_plan_and_all_that_planning_found)
         cr_expect(to.job.planning_ns == from.job.planning_ns);
         fake_close(&from);
         fake_close(&to);
-        close(descriptor);
     }
 }
 
 Test(plan_handoff, another_networks_plan_is_refused)
 {
     struct fake from, to;
-    const int descriptor = empty_file();
     fake_open(&from, &nets[0], ".");
-    cr_assert(plan_handoff_write(&from.job, descriptor) == ST_OK);
+    struct plan_handoff handoff = plan_handoff_of(&from.job, from.job.graph->region);
     fake_open(&to, &nets[0], ".");
     forget_plan(&to);
     to.job.network->binding[0].footprint.forward_scratch += 4096; /* other kernels */
-    cr_expect(plan_handoff_take(&to.job, descriptor) == ST_FAILED && strstr(status_message(), " where it was made"),
-              "%s", status_message());
+    cr_expect(plan_handoff_take(&to.job, &handoff) == ST_FAILED && strstr(status_message(), " where it was made"), "%s",
+              status_message());
     forget_plan(&to);
-    cr_assert(ftruncate(descriptor, 40) == 0);
-    cr_expect(plan_handoff_take(&to.job, descriptor) == ST_FAILED);
+    for (handoff.bytes--; handoff.bytes > 40; handoff.bytes /= 2)
+        cr_expect(plan_handoff_take(&to.job, &handoff) == ST_FAILED && !to.job.plan, "%zu", handoff.bytes);
     fake_close(&from);
     fake_close(&to);
-    close(descriptor);
 }
 
 /* A policy that plans nothing shows that it is not asked. */
@@ -80,16 +66,14 @@ Test(plan_handoff, no_policy_is_asked_again)
     struct spec *given = load_well(MINIMAL, "policy=store_all", false),
                 *fails = load_well(MINIMAL, "policy.name=optimal policy.budget=1", false);
     struct job *job, *planned = NULL;
-    const int descriptor = empty_file();
     cr_assert(job_create(fails, &planned) == ST_SPEC && planned == NULL);
     cr_assert(job_create(given, &job) == ST_OK, "%s", status_message());
-    cr_assert(plan_handoff_write(job, descriptor) == ST_OK);
-    cr_assert(job_create_planned(fails, descriptor, &planned) == ST_OK, "%s", status_message());
+    const struct plan_handoff handoff = plan_handoff_of(job, job->graph->region);
+    cr_assert(job_create_planned(fails, &handoff, &planned) == ST_OK, "%s", status_message());
     cr_expect(digest_equal(planned->plan->hash, job->plan->hash));
     cr_expect(planned->planning_ns == job->planning_ns);
     job_destroy(planned);
     job_destroy(job);
     spec_destroy(given);
     spec_destroy(fails);
-    close(descriptor);
 }

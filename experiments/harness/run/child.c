@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,7 +16,6 @@
 #include "console/terminal.h"
 #include "job/thread_waiting.h"
 #include "run/job_plans.h"
-#include "run/plan_handoff.h"
 #include "run/signals.h"
 #include "run/state_file.h"
 #include "spec/spec.h"
@@ -100,13 +100,22 @@ static enum status spawn(const struct child *child, int report, int plan, pid_t 
     return error ? fail(ST_FAILED, "a process for the run cannot be started: %s", strerror(error)) : ST_OK;
 }
 
+static enum status write_plan(const struct job *job, int descriptor)
+{
+    region_auto *region = region_create();
+    const struct plan_handoff handoff = plan_handoff_of(job, region);
+    const ssize_t written = write(descriptor, handoff.data, handoff.bytes);
+    if (written == (ssize_t)handoff.bytes) return ST_OK;
+    return fail(ST_FAILED, "no memory for the plan of a run: %s", strerror(errno));
+}
+
 /* A child that died early wrote no report. */
 static enum status run(const struct child *child, struct run_report *report, int *state, int *stop)
 {
     pid_t pid = 0;
     descriptor_auto int memory = memfd_create("report", MFD_CLOEXEC), plan = memfd_create("plan", MFD_CLOEXEC);
     if (memory < 0 || plan < 0) return fail(ST_FAILED, "no memory for the report of a run: %s", strerror(errno));
-    if (child->planned) TRY(plan_handoff_write(child->planned, plan));
+    if (child->planned) TRY(write_plan(child->planned, plan));
     TRY(spawn(child, memory, plan, &pid));
     *state = wait_for(pid, stop);
     if (pread(memory, report, sizeof *report, 0) != (ssize_t)sizeof *report) *report = (struct run_report){0};
@@ -169,6 +178,17 @@ static enum status end_with(const char *parent)
                                                 : fail(ST_FAILED, "the program that started this run has ended");
 }
 
+/* With the plan of the parent. */
+static enum status create_planned(struct spec *spec, struct job **job)
+{
+    region_auto *region = region_create();
+    struct stat about;
+    if (fstat(PLAN_FD, &about) != 0) return fail(ST_FAILED, "the plan of this run cannot be read: %s", strerror(errno));
+    char *data = region_array(region, (size_t)about.st_size + 1, 1);
+    TRY(file_read(PLAN_FD, "the plan of this run", 0, (size_t)about.st_size, data));
+    return job_create_planned(spec, &(struct plan_handoff){data, (size_t)about.st_size}, job);
+}
+
 int child_main(int count, const char *const *arguments)
 {
     enum { ROLE, QUIET, STATES, STEPS, PLANNED, PARENT, SPEC, COUNT };
@@ -192,8 +212,7 @@ int child_main(int count, const char *const *arguments)
     if (status == ST_OK) {
         struct spec *side = baseline ? spec->baseline : spec;
         status = check_planned(side, arguments[PLANNED]);
-        if (status == ST_OK)
-            status = *arguments[PLANNED] ? job_create_planned(side, PLAN_FD, &job) : job_create(side, &job);
+        if (status == ST_OK) status = *arguments[PLANNED] ? create_planned(side, &job) : job_create(side, &job);
         if (status == ST_OK) status = training_run(job, &options, &stopped);
     }
     return report_error(status) == ST_OK && stopped ? 128 + stopped : (int)status;

@@ -7,7 +7,6 @@
 #include "console/work_line.h"
 #include "result/costs_read.h"
 #include "result/plan_file.h"
-#include "run/plan_handoff.h"
 #include "search/budget.h"
 
 static enum status find_training(struct job *job)
@@ -64,21 +63,15 @@ static enum status check_wrong(const struct job *job)
     return fail(ST_SPEC, "commit: every, but the plan recomputes no node with running state, so nothing could differ");
 }
 
-enum { NO_PLAN = -1 };
-
-/* descriptor: of a plan handed over; NO_PLAN: it is searched for. */
-static enum status make_plans(struct job *job, int descriptor)
+/* handoff: a training plan; NULL: it is searched for. */
+static enum status make_plans(struct job *job, const struct plan_handoff *handoff)
 {
     const struct spec *spec = job->spec;
     uint64_t start = clock_now_ns();
     if (spec->init_file) TRY(weights_open(spec, job->graph, &job->weights));
     if (spec->costs == COSTS_MEASURED) TRY(costs_read(job));
-    if (descriptor == NO_PLAN) {
-        TRY(plan_training(job));
-        job->planning_ns = clock_now_ns() - start;
-    } else {
-        TRY(plan_handoff_take(job, descriptor));
-    }
+    TRY(handoff ? plan_handoff_take(job, handoff) : plan_training(job));
+    if (!handoff) job->planning_ns = clock_now_ns() - start;
     struct executor_options options = job_exec_options(job);
     int op;
     TRY(fault_find(job->plan, &options.fault, options.memory != MEMORY_DYNAMIC, &op));
@@ -123,17 +116,17 @@ enum status job_check_plans(struct job *job)
     return ST_OK;
 }
 
-enum status job_make_plans(struct job *job) { return make_plans(job, NO_PLAN); }
+enum status job_make_plans(struct job *job) { return make_plans(job, NULL); }
 
-enum status job_create_planned(struct spec *spec, int descriptor, struct job **job)
+enum status job_create_planned(struct spec *spec, const struct plan_handoff *handoff, struct job **job)
 {
     TRY(job_prepare(spec, job));
-    const enum status status = make_plans(*job, descriptor);
+    const enum status status = make_plans(*job, handoff);
     if (status != ST_OK) job_destroy(*job), *job = NULL;
     return status;
 }
 
-enum status job_create(struct spec *spec, struct job **job) { return job_create_planned(spec, NO_PLAN, job); }
+enum status job_create(struct spec *spec, struct job **job) { return job_create_planned(spec, NULL, job); }
 
 enum status job_create_abstract(struct spec *spec, struct network *network, struct job **job)
 {

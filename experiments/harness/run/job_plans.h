@@ -3,6 +3,7 @@
 #pragma once
 
 #include "job/job.h"
+#include "run/plan_handoff.h"
 
 /* Adds costs and plans to a prepared job. ST_SPEC, ST_MISSING or ST_FAILED with the message set. */
 enum status job_make_plans(struct job *job);
@@ -17,8 +18,8 @@ void job_warn(const struct job *job);
 /* job_prepare() and job_make_plans(). */
 enum status job_create(struct spec *spec, struct job **job);
 
-/* The same with the training plan of another process (plan_handoff.h). */
-enum status job_create_planned(struct spec *spec, int descriptor, struct job **job);
+/* The same with a training plan that was found before. */
+enum status job_create_planned(struct spec *spec, const struct plan_handoff *handoff, struct job **job);
 
 /* A planned job of a network without kernels, which it owns from here on; spec stays the caller's. */
 enum status job_create_abstract(struct spec *spec, struct network *network, struct job **job);

@@ -1,12 +1,17 @@
-/* The plan of a job for the process that runs it, which then does not search for it again: schedule, places of buffers,
- * and what planning found. Both processes are of one program and prepare the same spec, which the parent checks by its
- * digest; the child lowers the schedule itself, and refuses a plan whose hash is not the parent's. */
+/* The plan of a job for another process, or for later, so that it is not searched for again: schedule, places of
+ * buffers, and what planning found. It is for the same program and the same spec, as its digest shows; who takes it
+ * lowers the schedule, and refuses a plan whose hash is another. */
 #pragma once
 
 #include "job/job.h"
 
-/* Writes the training plan of a planned job to the file, which is empty. ST_FAILED with the message set. */
-enum status plan_handoff_write(const struct job *job, int descriptor);
+struct plan_handoff {
+    const void *data; /* NULL: none */
+    size_t bytes;
+};
 
-/* Gives a prepared job, whose costs are set, the plan in the file. ST_FAILED: it is not a plan of this job. */
-enum status plan_handoff_take(struct job *job, int descriptor);
+/* The training plan of a planned job; lives in region. */
+struct plan_handoff plan_handoff_of(const struct job *job, struct region *region);
+
+/* Gives it to a prepared job, whose costs are set. ST_FAILED: it is not a plan of this job. */
+enum status plan_handoff_take(struct job *job, const struct plan_handoff *handoff);
