@@ -159,7 +159,7 @@ $(BUILD)/%.o: %.c $(BUILD)/flags | $(BUILD)/build.h $(BUILD)/backends.def
 	@$(CC) $(CFLAGS) $(WERROR) -MMD -MP -c -o $@ $<
 
 # What the program embeds.
-$(addprefix $(BUILD)/experiments/harness/,$(addsuffix .o,report/report_page report/report_figures report/complete bundle/describe)): \
+$(addprefix $(BUILD)/experiments/harness/,$(addsuffix .o,report/report_page report/report_drawings report/complete bundle/describe)): \
     $(addprefix experiments/harness/,report/report.html report/report.css report/report.js report/report.gp report/complete.bash report/complete.zsh \
       bundle/readme.md.in)
 

@@ -25,7 +25,7 @@
 #include "backend/network.h" /* a graph with every kernel prepared: bytes and costs are known */
 
 /* plan: one training step as data, before it runs. */
-#include "plan/plan.h"     /* ops, buffers, offsets, figures */
+#include "plan/plan.h"     /* ops, buffers, offsets, numbers */
 #include "plan/schedule.h" /* F[from,to) and B[from,to): all that a policy decides */
 
 /* check: an independent judge of a plan. */

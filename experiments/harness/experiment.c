@@ -55,7 +55,7 @@ void experiment_destroy(struct experiment *experiment)
         plan_summary_destroy(side->summary);
         job_destroy(side->job);
     }
-    json_decref(experiment->comparison.figures);
+    json_decref(experiment->comparison.json);
     spec_destroy(experiment->side[SIDE_VARIANT].spec);
     free(experiment);
 }
@@ -121,14 +121,14 @@ enum status experiment_compare(struct experiment *experiment)
     return ST_OK;
 }
 
-/* Prints details, expectations and the verdict; returns the exit code. finished: the variant's figures are complete. */
+/* Prints details, expectations and the verdict; returns the exit code. finished: the variant's numbers are complete. */
 static int conclude(struct experiment *e, const struct request *request, bool finished)
 {
     FILE *out = request->json ? NULL : stdout;
     if (experiment_compare(e) != ST_OK) return ST_FAILED;
-    if (finished && !request->quiet) verdict_print(e, request->verbose, stdout);
-    if (out) comparison_print_figures(&e->comparison, out);
-    const bool expected = !finished || verdict_expectations(e, out);
+    if (finished && !request->quiet) experiment_print(e, request->verbose, stdout);
+    if (out) comparison_print_numbers(&e->comparison, out);
+    const bool expected = !finished || experiment_expectations(e, out);
     if (out) comparison_print_verdict(&e->comparison, expected, out);
     return expected ? (int)comparison_status(&e->comparison) : (int)ST_DIFFERS;
 }
@@ -182,7 +182,7 @@ static int run_sides(struct experiment *e, const struct request *request)
         if (code != 0 && !alone && i == SIDE_VARIANT && experiment_ended(e, code)) return conclude(e, request, false);
         if (code != 0) return code;
         if (!alone) continue;
-        if (!request->quiet) verdict_print_side(&e->side[i], side_names[i], request->verbose, stdout);
+        if (!request->quiet) experiment_print_side(&e->side[i], side_names[i], request->verbose, stdout);
         if (!request->json) printf("%-9s %s\n", side_names[i], e->side[i].report.path);
     }
     return alone ? ST_OK : conclude(e, request, true);
@@ -199,7 +199,7 @@ int experiment_run(const struct request *request, struct spec *spec)
     }
     if (status == ST_OK) status = experiment_fits(e, request);
     int code = status == ST_OK ? run_sides(e, request) : (int)status;
-    if (status == ST_OK && request->json) figures_answer(verdict_figures(e, code), "run", stdout);
+    if (status == ST_OK && request->json) json_answer(experiment_json(e, code), "run", stdout);
     experiment_destroy(e);
     return code;
 }

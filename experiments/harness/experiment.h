@@ -77,20 +77,20 @@ bool experiment_ended(const struct experiment *experiment, int code);
 /* Compares the two files; of an unfinished variant, the committed steps. */
 enum status experiment_compare(struct experiment *experiment);
 
-/* verdict.c: prints predicted and measured memory and time of both, with verbose also what sets them; judges the spec's
- * expectations, false: one of them failed. */
-void verdict_print_side(const struct side *side, const char *name, bool verbose, FILE *out);
-void verdict_print(const struct experiment *experiment, bool verbose, FILE *out);
-bool verdict_expectations(const struct experiment *experiment, FILE *out);
+/* experiment_print.c: prints predicted and measured memory and time of both, with verbose also what sets them; judges
+ * the spec's expectations, false: one of them failed. */
+void experiment_print_side(const struct side *side, const char *name, bool verbose, FILE *out);
+void experiment_print(const struct experiment *experiment, bool verbose, FILE *out);
+bool experiment_expectations(const struct experiment *experiment, FILE *out);
 
 /* Runs, comparison and expectations as one tree, as far as there are any. */
-json_t *verdict_figures(const struct experiment *experiment, int code);
+json_t *experiment_json(const struct experiment *experiment, int code);
 
-/* Judges one of spec's expectations, which its overrides may exempt; text: the figure, its bounds and the judgement. */
+/* Judges one of spec's expectations, which its overrides may exempt; text: the number, its bounds and the judgement. */
 enum judgement { NOT_JUDGED, MET, UNMET };
 enum { EXPECTATION_TEXT = 512 };
-enum judgement verdict_expectation(const struct experiment *experiment, const struct spec *spec,
-                                   const struct expectation *x, char text[EXPECTATION_TEXT]);
+enum judgement experiment_expectation(const struct experiment *experiment, const struct spec *spec,
+                                      const struct expectation *x, char text[EXPECTATION_TEXT]);
 
 /* `rematch run` of a spec without a sweep; destroys the spec and returns the exit code. */
 int experiment_run(const struct request *request, struct spec *spec);

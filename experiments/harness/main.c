@@ -148,13 +148,13 @@ static enum status run_compare(struct arguments *a)
 {
     struct comparison comparison;
     const enum status status = compare_files(a->operand[0], a->operand[1], &comparison);
-    json_auto_t *figures = comparison.figures; /* to be freed, whatever the status */
+    json_auto_t *json = comparison.json; /* to be freed, whatever the status */
     TRY(status);
     a->code = (int)comparison_status(&comparison);
     if (a->given[OPTION_JSON]) {
-        figures_answer(comparison_figures(&comparison), "compare", stdout);
+        json_answer(comparison_json(&comparison), "compare", stdout);
     } else {
-        comparison_print_figures(&comparison, stdout);
+        comparison_print_numbers(&comparison, stdout);
         comparison_print_verdict(&comparison, true, stdout);
     }
     return ST_OK;
@@ -179,7 +179,7 @@ static enum status run_verify(struct arguments *a)
     json_t *found = NULL;
     a->code = tarball_is_one(a->operand[0]) ? bundle_verify(a->operand[0], request.plan_only, json, stdout)
                                             : verify_file(a->operand[0], &request, json ? &found : NULL, stdout);
-    if (found) figures_answer(found, "verify", stdout);
+    if (found) json_answer(found, "verify", stdout);
     return ST_OK;
 }
 

@@ -8,7 +8,7 @@
 #include "console/columns.h"
 #include "console/terminal.h"
 #include "job/run_id.h"
-#include "report/figures_text.h"
+#include "report/text_table.h"
 #include "result/record_claim.h"
 #include "yaml/text_errors.h"
 
@@ -105,7 +105,7 @@ static void note_planning(struct sweep *s, int number)
 static enum status code_of(const struct comparison *c)
 {
     const enum status status = comparison_status(c);
-    const bool alone = json_array_size(json_object_get(c->figures, "reasons")) == 1;
+    const bool alone = json_array_size(json_object_get(c->json, "reasons")) == 1;
     return status == ST_UNPROVEN && alone && comparison_reason(c, "no_recomputation") ? ST_OK : status;
 }
 
@@ -130,9 +130,9 @@ static void add_comparison(json_t *row, const struct comparison *c, struct regio
         PUT_ALL(row, KEY("first_difference_step", c->first_step), KEY("first_difference", c->first_tensor));
         remark = region_text(region, "at step %lld, %s", (long long)c->first_step, c->first_tensor);
     }
-    EACH (!c->differs ? json_object_get(c->figures, "reasons") : NULL, i, reason) {
-        remark = region_text(region, "%s%s%s", remark, *remark ? "; " : "no proof: ", figure_string(reason, "text"));
-        names = region_text(region, "%s%s%s", names, *names ? " " : "", figure_string(reason, "name"));
+    EACH (!c->differs ? json_object_get(c->json, "reasons") : NULL, i, reason) {
+        remark = region_text(region, "%s%s%s", remark, *remark ? "; " : "no proof: ", json_string_at(reason, "text"));
+        names = region_text(region, "%s%s%s", names, *names ? " " : "", json_string_at(reason, "name"));
     }
     PUT_ALL(row, KEY("no_proof", names), KEY("remark", remark));
 }
@@ -147,7 +147,7 @@ static void judge(struct sweep *s, int number, const struct experiment *e)
         const struct expectation *x = &s->spec->expectation[i];
         char text[EXPECTATION_TEXT];
         if (!sweep_point_meets(s->spec, number, x->value)) continue;
-        const enum judgement judgement = verdict_expectation(e, s->spec, x, text);
+        const enum judgement judgement = experiment_expectation(e, s->spec, x, text);
         judged |= judgement != NOT_JUDGED;
         if (judgement == UNMET) unmet = region_text(s->region, "%s%s%s", unmet, *unmet ? "; " : "", text);
     }
@@ -183,8 +183,8 @@ static void side_failed(struct sweep *s, int number, const struct side *side, en
     const char *path = side->report.path, *reason;
     const int code = s->point[number].code;
     json_auto_t *row = *path ? result_row(region_text(s->region, "%s.part", path)) : NULL;
-    if (row && !figure_string(row, "reason"))
-        reason = region_text(s->region, "%s: %s", side_names[index], figure_string(row, "status"));
+    if (row && !json_string_at(row, "reason"))
+        reason = region_text(s->region, "%s: %s", side_names[index], json_string_at(row, "status"));
     else
         reason = region_text(s->region, "%s: exit code %d", side_names[index], code);
     sweep_give_up(s, number, code > 128 ? "stopped" : "failed", code, reason);
@@ -266,7 +266,7 @@ static void print_table(const struct sweep *s, const json_t *rows, FILE *out)
                        "%sbits live_peak_bytes arena_bytes peak_ratio live_ratio time_ratio best_case_ratio "
                        "planned_ratio last_loss remark",
                        keys);
-    figures_table(rows, keys, 0, false, out);
+    text_table(rows, keys, 0, false, out);
 }
 
 /* The points without a comparison, and those with unmet expectations; then how many points ended how. */
@@ -275,9 +275,9 @@ static void print_outcomes(const struct sweep *s, const json_t *rows, FILE *out)
     static const char *const outcomes[] = {"equal", "DIFFERS", "refused", "failed", "stopped", "not run", NULL};
     int points[sizeof outcomes / sizeof *outcomes] = {0}, unmet = 0, judged = 0;
     EACH (rows, i, row) {
-        const int number = (int)figure_number(row, "point");
-        const char *reason = figure_string(row, "reason"), *outcome = figure_string(row, "outcome"),
-                   *failed = figure_string(row, "unmet");
+        const int number = (int)json_number_at(row, "point");
+        const char *reason = json_string_at(row, "reason"), *outcome = json_string_at(row, "outcome"),
+                   *failed = json_string_at(row, "unmet");
         for (int c = 0; outcomes[c]; c++) points[c] += !strcmp(outcomes[c], outcome);
         judged += json_is_true(json_object_get(row, "judged"));
         if (reason) fprintf(out, "point %d %s (%s): %s\n", number, outcome, point_text(s, number - 1), reason);
@@ -320,7 +320,8 @@ static int run_one_by_one(struct sweep *s)
 static bool proves_nothing(const struct sweep *s)
 {
     bool proof = s->request->point || s->request->shards;
-    EACH (s->rows, i, row) proof |= !strcmp(figure_string(row, "outcome"), "equal") && !*figure_string(row, "no_proof");
+    EACH (s->rows, i, row)
+        proof |= !strcmp(json_string_at(row, "outcome"), "equal") && !*json_string_at(row, "no_proof");
     return !proof;
 }
 

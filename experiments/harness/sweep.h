@@ -14,7 +14,7 @@ struct point {
     const char *id[SIDES];
     struct plans plans;     /* of when it was planned, for its run */
     uint64_t need, threads; /* bytes of the side that needs more; threads of its variant */
-    json_t *row;            /* its figures, by the columns of the CSV; null: not measured */
+    json_t *row;            /* its numbers, by the columns of the CSV; null: not measured */
 };
 
 struct sweep {

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "report/figures_text.h"
+#include "report/text_table.h"
 #include "result/record_claim.h"
 #include "sweep.h"
 #include "yaml/yaml_tree.h"
@@ -23,7 +23,7 @@ static void find_key(struct sweep *s)
 static void take_rows(struct sweep *s, const json_t *old)
 {
     json_t *rows = json_object_get(old, "points");
-    const char *key = figure_string(old, "sweep");
+    const char *key = json_string_at(old, "sweep");
     const bool same = key && !strcmp(key, s->key);
     json_decref(s->rows);
     s->rows = json_array();
@@ -34,7 +34,7 @@ static void take_rows(struct sweep *s, const json_t *old)
         for (int a = 0; a < s->spec->axes; a++) PUT(p->row, s->spec->axis[a].key, p->value[a]);
         PUT_ALL(p->row, KEY("outcome", p->outcome), KEY("bits", p->outcome), KEY("exit_code", p->code),
                 KEY("reason", p->reason));
-        const bool sound = figure_number(row, "point") == i + 1 && figure_string(row, "outcome");
+        const bool sound = json_number_at(row, "point") == i + 1 && json_string_at(row, "outcome");
         const bool theirs = (!p->own || p->elsewhere) && sound;
         json_array_append(s->rows, theirs ? row : p->row);
     }
@@ -50,15 +50,15 @@ static void write_csv(const void *of, FILE *out)
                        "best_case_ratio side_by_side slowdown step_ns first_loss last_loss accuracy no_proof "
                        "first_difference_step first_difference unmet reason baseline variant",
                        keys);
-    figures_csv(s->rows, keys, out);
+    text_csv(s->rows, keys, out);
 }
 
 void sweep_index_print(const void *of, FILE *out)
 {
     const struct sweep *s = of;
-    json_t *all = FIGURES(KEY("experiment", s->spec->name), KEY("sweep", s->key));
+    json_t *all = OBJECT(KEY("experiment", s->spec->name), KEY("sweep", s->key));
     json_object_set(all, "points", s->rows);
-    figures_answer(all, "sweep", out);
+    json_answer(all, "sweep", out);
 }
 
 static enum status update(struct sweep *s, const char *json, const char *csv)

@@ -118,7 +118,7 @@ static void ended(struct jobs *j, int point, int state)
     p->ran = true;
     report_error(sweep_index_update(s));
     const json_t *row = json_array_get(s->rows, (size_t)point);
-    const char *outcome = figure_string(row, "outcome");
+    const char *outcome = json_string_at(row, "outcome");
     if (!strcmp(outcome, "not run")) {
         sweep_give_up(s, point, code > 128 ? "stopped" : "failed", code, region_text(s->region, "exit code %d", code));
         p->elsewhere = false;

@@ -124,7 +124,7 @@ static enum status add_nodes(struct graph *graph, const struct abstract_node *no
     return graph_finish(graph);
 }
 
-/* Times stand for flops, too, so that every figure in flops is one in the unit of the times. */
+/* Times stand for flops, too, so that every number in flops is one in the unit of the times. */
 static struct network *bind(struct graph *graph, const struct abstract_node *node)
 {
     struct network *n;

@@ -32,7 +32,7 @@ struct abstract_node {
     bool forward_only;                  /* no backward; its stage's backward, gradient and backward_scratch are 0 */
 };
 
-#define ABSTRACT_TIME_MAX 1e30 /* of all nodes; every figure made of it stays finite */
+#define ABSTRACT_TIME_MAX 1e30 /* of all nodes; every number made of it stays finite */
 
 /* The network of a chain or a graph, without a backend; it is freed by abstract_destroy. Every node's output but the
  * last's is read by a later node, and where it has a backward, by one that has one too; the last has one. ST_SPEC: a

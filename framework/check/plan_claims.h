@@ -1,4 +1,4 @@
-/* Compares the figures and the hash that a plan claims with the outcome of its symbolic run. */
+/* Compares the numbers and the hash that a plan claims with the outcome of its symbolic run. */
 #pragma once
 
 #include "plan/plan_data.h"

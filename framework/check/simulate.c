@@ -1,5 +1,5 @@
 /* What every op must read and write, derived from the nodes. symbolic_memory.c is the machine's memory; plan_claims.c
- * judges the figures. */
+ * judges the numbers. */
 #include "check/simulate.h"
 
 #include <string.h>

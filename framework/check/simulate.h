@@ -6,7 +6,7 @@
  * tensors or a mask before they are written; where a buffer is used outside its lifetime, outlives its last use,
  * overlaps a live one, differs from its operand in size, category or node, or is overwritten by an output that may not;
  * where backwards do not run exactly once in reverse order or gradients are summed in another order; where saved
- * tensors are never read or, under drop_dead, a recomputation is dead; or where a figure or the hash is wrong. */
+ * tensors are never read or, under drop_dead, a recomputation is dead; or where a number or the hash is wrong. */
 #pragma once
 
 #include "plan/plan_data.h"

@@ -19,9 +19,9 @@ size_t plan_static(const struct plan *plan)
 
 size_t plan_peak(const struct plan *plan) { return plan_static(plan) + plan->arena_bytes; }
 
-struct plan_figures plan_figures(const struct plan *plan)
+struct plan_numbers plan_numbers(const struct plan *plan)
 {
-    return (struct plan_figures){plan_static(plan), plan->live_peak, plan->arena_bytes,
+    return (struct plan_numbers){plan_static(plan), plan->live_peak, plan->arena_bytes,
                                  plan_peak(plan),   plan->time,      plan->slowdown};
 }
 

@@ -67,17 +67,17 @@ size_t plan_device_bytes(const struct network *network, const struct plan_option
 
 /* The sum of the static categories; and with the arena: the peak. Once the gradients are computed, a profiler sees
  * plan_static(), and after the forward plan_sampled_forward(): parameters, batch and saved tensors, as in the published
- * figures. Such a profiler misses the peak, which is inside the gradient call. */
+ * numbers. Such a profiler misses the peak, which is inside the gradient call. */
 size_t plan_static(const struct plan *plan);
 size_t plan_peak(const struct plan *plan);
 size_t plan_sampled_forward(const struct plan *plan);
 
-/* The figures that plans are compared by; peak: static bytes and arena. */
-struct plan_figures {
+/* The numbers that plans are compared by; peak: static bytes and arena. */
+struct plan_numbers {
     size_t static_bytes, live_peak, arena, peak;
     double time, slowdown;
 };
-struct plan_figures plan_figures(const struct plan *plan);
+struct plan_numbers plan_numbers(const struct plan *plan);
 
 /* The name of the op's node; of a traced step's backward that of the operator. And op_text() and buffer_text() of an op
  * and a buffer of the plan. */

@@ -1,4 +1,4 @@
-/* A plan as data that depends on nothing else: its schedule, ops and buffers, what they were made from, and the figures
+/* A plan as data that depends on nothing else: its schedule, ops and buffers, what they were made from, and the numbers
  * it claims. What /plan of a result file holds, and what simulate.h judges. */
 #pragma once
 
@@ -67,7 +67,7 @@ struct plan_data_operand {
     bool writes;
 };
 
-/* Figures that a plan claims. */
+/* Numbers that a plan claims. */
 enum plan_data_count {
     COUNT_STATIC,
     COUNT_ARENA,

@@ -5,9 +5,9 @@
 #include "search/bounds.h"
 #include "search/drops.h"
 #include "search/dtr_simulation.h"
+#include "search/improve.h"
 #include "search/limits.h"
 #include "search/state_search.h"
-#include "search/windows.h"
 
 /* Beams that leave out different states: states are either compared with more others, or only with those of about as
  * many bytes. */
@@ -210,7 +210,7 @@ static void windows_within(struct pool *pool, size_t limit)
         pool_schedule(pool, best, &schedule);
         const struct step_model *model = &pool->engines->model;
         const struct sequence start = sequence_of(model, &schedule, region),
-                              faster = windows_improve(model, limit, &start, region);
+                              faster = improve_windows(model, limit, &start, region);
         if (faster.length) add_sequence(pool, model, &faster, "a search of windows");
     }
 }

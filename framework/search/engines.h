@@ -5,7 +5,7 @@
  * - dtr: DTR's simulation, with two scores, under limits over the whole range.
  * - drops: outputs that are recomputed once, by kind and one by one (drops.h).
  * - states: the beam over states of live values (state_search.h), on up to STATE_NODES_MAX nodes.
- * - windows: the fastest of those, improved window by window by the same beam (windows.h). */
+ * - windows: the fastest of those, improved window by window by the same beam (improve.h). */
 #pragma once
 
 #include "search/pool.h"

@@ -21,12 +21,12 @@ enum { STEPS = 4 };
 static struct fake fake;
 static char folder[256], one[1024], other[1024];
 
-static json_t *kept; /* figures of all comparisons of a test */
+static json_t *kept; /* numbers of all comparisons of a test */
 
 static enum status compare(const char *a, const char *b, struct comparison *comparison)
 {
     const enum status status = compare_files(a, b, comparison);
-    json_array_append_new(kept, comparison->figures);
+    json_array_append_new(kept, comparison->json);
     return status;
 }
 
@@ -102,9 +102,9 @@ static struct comparison compare_with(void (*change)(struct fake *, struct step_
 }
 
 /* side: "a" or "b". */
-static double figure(const struct comparison *c, const char *side, const char *key)
+static double json_member(const struct comparison *c, const char *side, const char *key)
 {
-    return figure_number(json_object_get(c->figures, side), key);
+    return json_number_at(json_object_get(c->json, side), key);
 }
 
 Test(compare, runs_that_differ_in_times_alone_are_equal)
@@ -113,13 +113,13 @@ Test(compare, runs_that_differ_in_times_alone_are_equal)
     cr_assert(!c.differs && c.steps == STEPS && c.first_step == -1);
     for (int k = 0; k < STEP_COLUMNS; k++) cr_assert(c.same[k] == STEPS, "%s", step_column_name((enum step_column)k));
     cr_assert(c.peak_ratio == 1 && c.live_ratio == 1 && c.time_ratio == 3, "%g", c.time_ratio);
-    cr_assert(figure(&c, "a", "step_median_ns") == 1020 && figure(&c, "a", "step_least_ns") == 1010 &&
-                  figure(&c, "a", "step_most_ns") == 1030,
+    cr_assert(json_member(&c, "a", "step_median_ns") == 1020 && json_member(&c, "a", "step_least_ns") == 1010 &&
+                  json_member(&c, "a", "step_most_ns") == 1030,
               "of the steps after the first");
-    cr_assert(figure(&c, "b", "step_median_ns") == 3060 && figure(&c, "b", "step_least_ns") == 90 &&
-              figure(&c, "b", "step_most_ns") == 9000);
+    cr_assert(json_member(&c, "b", "step_median_ns") == 3060 && json_member(&c, "b", "step_least_ns") == 90 &&
+              json_member(&c, "b", "step_most_ns") == 9000);
     c = compare_with(NULL, 3);
-    cr_assert(figure(&c, "b", "step_median_ns") == 1015, "between the two in the middle");
+    cr_assert(json_member(&c, "b", "step_median_ns") == 1015, "between the two in the middle");
     cr_assert(!c.side_by_side, "they have no invocation in common");
 }
 
@@ -135,7 +135,7 @@ Test(compare, ratios_are_of_the_second_to_the_first)
     fake_write(&small, "variant", STEPS, NULL, other);
     cr_assert(compare(one, other, &c) == ST_OK && !c.differs, "%s", status_message());
     const struct plan *a = fake.job.plan, *b = small.job.plan;
-    cr_assert(figure(&c, "a", "peak_bytes") == (double)plan_peak(a) &&
+    cr_assert(json_member(&c, "a", "peak_bytes") == (double)plan_peak(a) &&
               c.peak_ratio == (double)plan_peak(b) / (double)plan_peak(a));
     cr_assert(c.live_ratio == (double)b->live_peak / (double)a->live_peak && c.live_ratio < c.peak_ratio);
     fake_close(&small);
@@ -182,7 +182,7 @@ Test(compare, names_the_running_state_that_differs)
     cr_assert(c.differs && c.first_step == 2 && strcmp(c.first_tensor, fake.job.graph->state[1].name) == 0,
               "'%s' at step %lld", c.first_tensor, (long long)c.first_step);
     cr_assert(c.same[COLUMN_RUNNING] == 2 && c.same[COLUMN_GRADIENTS] == 3 && c.same[COLUMN_LOSS] == STEPS);
-    cr_assert(json_integer_value(json_object_get(c.figures, "running_state_equal")) == 2);
+    cr_assert(json_integer_value(json_object_get(c.json, "running_state_equal")) == 2);
 
     fake.job.graph->state[3].name = "another.running_var";
     fake_write(&fake, "variant", STEPS, NULL, other);
@@ -215,7 +215,8 @@ Test(compare, side_by_side_within_one_invocation)
 Test(compare, only_common_steps_are_compared)
 {
     struct comparison c = compare_with(NULL, 2), none;
-    cr_assert(!c.differs && c.steps == 2 && figure(&c, "a", "steps") == STEPS && figure(&c, "b", "steps") == 2);
+    cr_assert(!c.differs && c.steps == 2 && json_member(&c, "a", "steps") == STEPS &&
+              json_member(&c, "b", "steps") == 2);
     fake_write(&fake, "variant", 0, NULL, other);
     cr_assert(compare(one, other, &none) == ST_SPEC && strstr(status_message(), "no step in common"), "%s",
               status_message());
@@ -265,7 +266,7 @@ Test(compare, json_has_the_promised_keys)
     void (*const changes[])(struct fake *, struct step_record *) = {NULL, next_float};
     for (size_t i = 0; i < 2; i++) {
         struct comparison c = compare_with(changes[i], STEPS);
-        json_t *json = comparison_figures(&c), *first = json_object_get(json, "first_difference");
+        json_t *json = comparison_json(&c), *first = json_object_get(json, "first_difference");
         for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
             cr_assert(json_object_get(json, keys[k]), "%s", keys[k]);
         cr_assert(json_is_true(json_object_get(json, "equal")) == !i);

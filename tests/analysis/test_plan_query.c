@@ -1,4 +1,4 @@
-/* Questions that planning answers: every figure of an answer again, from a plan of its own. */
+/* Questions that planning answers: every number of an answer again, from a plan of its own. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <math.h>
@@ -93,7 +93,7 @@ static void close_own(struct own *own)
     spec_destroy(own->spec);
 }
 
-/* The figures of an answer's row are those of a plan with its settings. */
+/* The numbers of an answer's row are those of a plan with its settings. */
 static void check_row(const struct cli *cli, int64_t batch, const json_t *row)
 {
     struct own own;

@@ -78,13 +78,13 @@ Test(proof, reasons_against_a_proof_are_named)
         cr_assert(compare_files(one, other, &c) == ST_OK, "%s", status_message());
         cr_assert(!c.differs && c.same[COLUMN_LOSS] == STEPS, "case %zu", i);
         const bool proven = !cases[i].reason;
-        const size_t reasons = json_array_size(json_object_get(c.figures, "reasons"));
+        const size_t reasons = json_array_size(json_object_get(c.json, "reasons"));
         cr_assert(reasons == !proven, "case %zu: %zu reasons", i, reasons);
         cr_assert(comparison_verdict(&c) == (proven ? VERDICT_EQUAL : VERDICT_UNPROVEN));
         cr_assert(comparison_status(&c) == (proven ? ST_OK : ST_UNPROVEN));
         const char *says = proven ? "" : comparison_reason(&c, cases[i].reason);
         cr_assert(says && strstr(says, cases[i].says), "case %zu: %s", i, says);
-        json_decref(c.figures);
+        json_decref(c.json);
     }
     fake_close(&fake);
     folder_remove(folder);
@@ -93,7 +93,7 @@ Test(proof, reasons_against_a_proof_are_named)
 static void print_both(const struct comparison *c, bool expected, char text[4096])
 {
     FILE *out = fmemopen(text, 4096, "w");
-    comparison_print_figures(c, out);
+    comparison_print_numbers(c, out);
     comparison_print_verdict(c, expected, out);
     fclose(out);
 }
@@ -107,7 +107,7 @@ Test(proof, the_verdict_comes_last)
                            .loss_ulp = 1,
                            .steps = STEPS,
                            .name = {"A", "B"},
-                           .figures = json_pack("{s:{}, s:{}, s:[]}", "a", "b", "reasons")};
+                           .json = json_pack("{s:{}, s:{}, s:[]}", "a", "b", "reasons")};
     char text[4096] = "";
     print_both(&c, true, text);
     cr_assert(strstr(text, "\nverdict   DIFFERS at step 2, loss; the losses are 1 ulp apart\n"), "%s", text);
@@ -117,7 +117,7 @@ Test(proof, the_verdict_comes_last)
     print_both(&c, false, text);
     cr_assert_str_eq(strstr(text, "\nverdict "), "\nverdict   EQUAL IN EVERY BIT; an expectation FAILED\n");
     json_object_set_new(
-        c.figures, "reasons",
+        c.json, "reasons",
         json_pack("[{s:s, s:s}, {s:s, s:s}]", "name", "copy", "text", "a copy", "name", "gaps", "text", "gaps"));
     print_both(&c, true, text);
     cr_assert_str_eq(strstr(text, "\nverdict "),
@@ -126,7 +126,7 @@ Test(proof, the_verdict_comes_last)
     print_both(&c, true, text);
     cr_assert_str_eq(strstr(text, "\nverdict "),
                      "\nverdict   FAULT NOT CAUGHT: equal in every bit, although an error\n");
-    json_decref(c.figures);
+    json_decref(c.json);
 }
 
 /* Lines break between counts, however long these are. */
@@ -134,7 +134,7 @@ Test(proof, no_line_of_counts_is_wider_than_a_terminal)
 {
     for (int64_t steps = 1; steps < 10000000; steps *= 10) {
         struct comparison c = {
-            .steps = steps, .evaluations = steps, .figures = json_pack("{s:{}, s:{}, s:[]}", "a", "b", "reasons")};
+            .steps = steps, .evaluations = steps, .json = json_pack("{s:{}, s:{}, s:[]}", "a", "b", "reasons")};
         char text[4096] = "";
         size_t lines = 0;
         for (int k = 0; k < STEP_COLUMNS; k++) c.present[k] = true;
@@ -146,7 +146,7 @@ Test(proof, no_line_of_counts_is_wider_than_a_terminal)
             cr_expect(width < 80, "%lld steps: %zu columns:\n%s", (long long)steps, width, text);
         }
         cr_expect(lines > 1 && strstr(text, "evaluations 0/"), "%s", text);
-        json_decref(c.figures);
+        json_decref(c.json);
     }
 }
 

@@ -32,11 +32,11 @@ static void expect_reason(const char *a, const char *b, const char *reason, cons
 {
     struct comparison c;
     cr_assert(compare_files(a, b, &c) == ST_OK, "%s", status_message());
-    cr_assert(json_array_size(json_object_get(c.figures, "reasons")) == (reason != NULL), "%s", says);
+    cr_assert(json_array_size(json_object_get(c.json, "reasons")) == (reason != NULL), "%s", says);
     const char *found = reason ? comparison_reason(&c, reason) : "";
     cr_expect(found && (!says || strstr(found, says)), "'%s' is not in '%s'", says, found);
     cr_expect(comparison_status(&c) == (reason ? ST_UNPROVEN : ST_OK));
-    json_decref(c.figures);
+    json_decref(c.json);
 }
 
 Test(proof, plans_decide_what_equality_proves)
@@ -82,8 +82,8 @@ Test(proof, a_claim_stands_for_a_plan_and_is_called_one)
         struct comparison c;
         cr_assert(compare_files(path[order], path[1 - order], &c) == ST_OK, "%s", status_message());
         cr_expect(comparison_status(&c) == ST_OK && c.claim && strstr(c.claim, "is a claim of torch 2.15 that"));
-        json_auto_t *all = comparison_figures(&c);
-        cr_expect(json_is_false(json_object_get(all, "proven")) && strstr(figure_string(all, "sentence"), "claim"));
+        json_auto_t *all = comparison_json(&c);
+        cr_expect(json_is_false(json_object_get(all, "proven")) && strstr(json_string_at(all, "sentence"), "claim"));
     }
     alter_number(path[1], "/plan", "recomputations", 0);
     expect_reason(path[0], path[1], "no_recomputation", "nothing is recomputed: torch 2.15 claims so");

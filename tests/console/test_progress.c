@@ -120,7 +120,7 @@ Test(progress, a_terminal_shows_a_bar_and_removes_it)
     }
 }
 
-/* The widest possible figures. */
+/* The widest possible numbers. */
 static void take_step(struct progress *p, uint32_t number)
 {
     const struct step_record step = {

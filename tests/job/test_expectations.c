@@ -36,7 +36,7 @@ static void done(struct job *job)
 
 static double peak(const struct job *job) { return (double)(plan_static(job->plan) + job->plan->arena_bytes); }
 
-/* Bytes are within a tenth of the plan, a step takes at most twice the planned time, and every figure is judged for
+/* Bytes are within a tenth of the plan, a step takes at most twice the planned time, and every number is judged for
  * which the steps suffice. */
 static void check(const char *file, const struct expectation *x, const struct job *baseline, const struct job *variant)
 {

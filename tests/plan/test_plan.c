@@ -1,4 +1,4 @@
-/* Plans of VGG16 at its true size against figures found by two simulations that share nothing with this program
+/* Plans of VGG16 at its true size against numbers found by two simulations that share nothing with this program
  * (live peak in MiB at batch 64, 224x224x3, fp32, no scratch), and what a plan says of itself. */
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include "tests/support/cli.h"
 
 /* The last loss and the peaks of the file in the folder. */
-static void figures_of(struct cli *cli, const char *folder, double figure[2])
+static void json_of(struct cli *cli, const char *folder, double json_member[2])
 {
     char before[256];
     snprintf(before, sizeof before, "file=$(ls %s/small/*.h5)", folder);
@@ -16,12 +16,12 @@ static void figures_of(struct cli *cli, const char *folder, double figure[2])
     const json_t *plan = json_object_get(shown, "/plan"),
                  *loss = json_object_get(json_object_get(shown, "steps"), "loss");
     cr_assert(cli->code == 0 && json_array_size(loss), "%s%s", cli->out, cli->err);
-    figure[0] = json_number_value(json_object_get(plan, "live_peak_bytes"));
-    figure[1] = json_number_value(json_array_get(loss, json_array_size(loss) - 1));
+    json_member[0] = json_number_value(json_object_get(plan, "live_peak_bytes"));
+    json_member[1] = json_number_value(json_array_get(loss, json_array_size(loss) - 1));
     json_decref(shown);
 }
 
-/* A figure is judged exactly if the override does not change it. */
+/* A number is judged exactly if the override does not change it. */
 Test(expect, figures_are_judged_unless_overrides_change_them)
 {
     static const struct {
@@ -43,7 +43,7 @@ Test(expect, figures_are_judged_unless_overrides_change_them)
             "echo 'expect: [{what: live_ratio, below: 0.01, source: a}, {what: loss, below: 0.01, source: b}]' "
             ">>small.yaml",
             "run small.yaml --only variant --quiet results=own");
-    figures_of(&cli, "own", own);
+    json_of(&cli, "own", own);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const bool changed[] = {cases[i].live, cases[i].loss};
         static const char *const lines[] = {"  live_ratio below 0.01: ", "  loss below 0.01: "};
@@ -57,7 +57,7 @@ Test(expect, figures_are_judged_unless_overrides_change_them)
                  cases[i].argument);
         cli_expect(&cli, 0, arguments);
         strcat(folder, "v");
-        figures_of(&cli, folder, now);
+        json_of(&cli, folder, now);
         for (int k = 0; k < 2; k++) {
             const char *line = strstr(said, lines[k]), *end = line ? strchr(line, '\n') : NULL;
             cr_assert(end, "%s", said);

@@ -64,7 +64,7 @@ static const char *text_of(const json_t *object, const char *key)
     return text ? text : "";
 }
 
-/* Beside what show and compare say of the files; figures of the verdict are those of its text. */
+/* Beside what show and compare say of the files; numbers of the verdict are those of its text. */
 Test(json, run_says_what_its_files_hold)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* make publish-NAME refuses runs that had overrides; make table-NAME prints one's own figures beside the published. */
+/* make publish-NAME refuses runs that had overrides; make table-NAME prints one's own numbers beside the published. */
 #include <criterion/criterion.h>
 #include <libgen.h>
 #include <stdio.h>

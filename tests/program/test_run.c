@@ -33,8 +33,8 @@ static json_t *compare(struct cli *cli, int code)
     return cli_json(cli, code, arguments);
 }
 
-/* The ratios in the JSON of a comparison follow from its figures. */
-static void check_figures(const json_t *json)
+/* The ratios in the JSON of a comparison follow from its numbers. */
+static void check_numbers(const json_t *json)
 {
     static const char *const pairs[][2] = {{"peak_bytes", "peak_ratio"},
                                            {"live_peak_bytes", "live_ratio"},
@@ -88,7 +88,7 @@ Test(run, is_equal_in_every_bit)
         cr_assert(json_is_true(json_object_get(json, "side_by_side")));
         cr_assert(json_is_null(json_object_get(json, "first_difference")));
         cr_assert(json_integer_value(json_object_get(json, "steps")) == 4);
-        check_figures(json);
+        check_numbers(json);
         json_decref(json);
     }
     cr_assert(folder_count(cli.folder, ".part") == 0);

@@ -55,7 +55,7 @@ static double csv_number(const char *path, int row, const char *column)
     return number;
 }
 
-/* The figures equal those of the row's files. The folder's name contains a quote, which the CSV doubles. */
+/* The numbers equal those of the row's files. The folder's name contains a quote, which the CSV doubles. */
 Test(sweep, figures_equal_those_of_the_runs)
 {
     struct cli cli;
@@ -77,17 +77,16 @@ Test(sweep, figures_equal_those_of_the_runs)
         const struct {
             const char *column;
             const json_t *said;
-        } figures[] = {{"peak_ratio", json_object_get(compared, "peak_ratio")},
-                       {"live_ratio", json_object_get(compared, "live_ratio")},
-                       {"time_ratio", json_object_get(compared, "time_ratio")},
-                       {"first_loss", json_array_get(losses, 0)},
-                       {"last_loss", json_array_get(losses, 3)},
-                       {"arena_bytes", json_object_get(json_object_get(shown, "/plan"), "arena_bytes")},
-                       {"live_peak_bytes", json_object_get(json_object_get(shown, "/plan"), "live_peak_bytes")}};
-        for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
-            const double number = csv_number(path, row, figures[i].column), said = json_number_value(figures[i].said);
-            cr_expect(said > 0 && fabs(number - said) <= 1e-6 * said, "%s is %g, not %g", figures[i].column, number,
-                      said);
+        } json[] = {{"peak_ratio", json_object_get(compared, "peak_ratio")},
+                    {"live_ratio", json_object_get(compared, "live_ratio")},
+                    {"time_ratio", json_object_get(compared, "time_ratio")},
+                    {"first_loss", json_array_get(losses, 0)},
+                    {"last_loss", json_array_get(losses, 3)},
+                    {"arena_bytes", json_object_get(json_object_get(shown, "/plan"), "arena_bytes")},
+                    {"live_peak_bytes", json_object_get(json_object_get(shown, "/plan"), "live_peak_bytes")}};
+        for (size_t i = 0; i < sizeof json / sizeof *json; i++) {
+            const double number = csv_number(path, row, json[i].column), said = json_number_value(json[i].said);
+            cr_expect(said > 0 && fabs(number - said) <= 1e-6 * said, "%s is %g, not %g", json[i].column, number, said);
         }
         json_decref(compared), json_decref(shown);
     }

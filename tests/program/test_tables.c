@@ -147,7 +147,7 @@ Test(tables, of_experiments_are_those_of_the_published_files)
                      "../../EXPERIMENTS.md || { echo $csv is in no table >&2; exit 1; }; done") == 0);
 }
 
-/* An experiment is a spec or a study; a study is planned, and so is a spec whose figures are of plans. */
+/* An experiment is a spec or a study; a study is planned, and so is a spec whose numbers are of plans. */
 Test(tables, experiments_are_counted)
 {
     cr_expect(
@@ -198,11 +198,10 @@ Test(tables, numbers_are_those_that_the_program_reports)
         snprintf(arguments, sizeof arguments, "plan vgg16-pareto policy=store_all relu_save=%s --alone --json",
                  keys[i]);
         json_t *plan = cli_json(&cli, 0, arguments);
-        static const char *const figures[] = {"batch", "static_bytes", "live_peak_bytes", "peak_bytes", "slowdown"};
-        for (size_t k = 0; k < sizeof figures / sizeof *figures; k++)
-            cr_expect(strtod(cell(rows, i + 1, figures[k]), NULL) ==
-                          json_number_value(json_object_get(plan, figures[k])),
-                      "%s: %s", keys[i], figures[k]);
+        static const char *const json[] = {"batch", "static_bytes", "live_peak_bytes", "peak_bytes", "slowdown"};
+        for (size_t k = 0; k < sizeof json / sizeof *json; k++)
+            cr_expect(strtod(cell(rows, i + 1, json[k]), NULL) == json_number_value(json_object_get(plan, json[k])),
+                      "%s: %s", keys[i], json[k]);
         snprintf(printed, sizeof printed, "%.2f GiB (", strtod(cell(rows, i + 1, "live_peak_bytes"), NULL) / (1 << 30));
         cr_expect(strstr(table, printed), "%s: %s", table, printed);
         json_decref(plan);
@@ -235,7 +234,7 @@ Test(tables, numbers_of_the_published_files_are_plain)
     cli_close(&cli);
 }
 
-/* A study of chains ends with 0 only if its figures are those of another program. */
+/* A study of chains ends with 0 only if its numbers are those of another program. */
 Test(tables, an_adjoint_runs_the_steps_of_others_schedules)
 {
     cr_expect(system("/usr/bin/python3 -B experiments/plans/adjoint.py >/dev/null") == 0);

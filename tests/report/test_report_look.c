@@ -46,7 +46,7 @@ static const char *style_of(const json_t *chart, const char *ends)
     return style;
 }
 
-/* The page and the figures have one colour for a policy, whatever the order of the files. */
+/* The page and the drawings have one colour for a policy, whatever the order of the files. */
 Test(report_look, a_policy_has_one_colour_and_mark)
 {
     static const char *const policies[] = {"sqrt", "every", "chen"};

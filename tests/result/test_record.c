@@ -117,7 +117,7 @@ Test(record, reads_back_what_was_written)
     H5Fclose(file);
 }
 
-/* All figures of a step differ. */
+/* All numbers of a step differ. */
 static void all_different(struct fake *f, struct step_record *step)
 {
     (void)f;
@@ -134,12 +134,12 @@ static void all_different(struct fake *f, struct step_record *step)
 static const struct {
     const char *name;
     double value;
-} figures[] = {
+} json[] = {
     {"step", 0},         {"loss", 1.5},        {"loss_bits", 0x3fc00000}, {"metric", 0.125},  {"lr", 0.25},
     {"grad_norm", 3.5},  {"total_ns", 11},     {"data_ns", 12},           {"forward_ns", 13}, {"recompute_ns", 14},
     {"backward_ns", 15}, {"optimizer_ns", 16}, {"digest_ns", 17},         {"live_peak", 18},  {"rss", 19},
     {"undefine_ns", 20}, {"gradients_zero", 0}};
-enum { FIGURES = sizeof figures / sizeof *figures };
+enum { OBJECT = sizeof json / sizeof *json };
 
 Test(record, every_column_holds_its_own_figure)
 {
@@ -149,11 +149,11 @@ Test(record, every_column_holds_its_own_figure)
     fake_write(&fake, "variant", 1, all_different, path);
     const struct step_record step = fake_step(&fake, 0);
     hid_t file = open_raw(path);
-    for (size_t i = 0; i < FIGURES; i++) {
+    for (size_t i = 0; i < OBJECT; i++) {
         double value;
-        snprintf(column, sizeof column, "/steps/%s", figures[i].name);
+        snprintf(column, sizeof column, "/steps/%s", json[i].name);
         read_raw(file, column, H5T_NATIVE_DOUBLE, &value);
-        cr_expect(value == figures[i].value, "%s is %g, not %g", column, value, figures[i].value);
+        cr_expect(value == json[i].value, "%s is %g, not %g", column, value, json[i].value);
     }
     read_raw(file, "/steps/grad_digest", H5T_NATIVE_UINT64, &gradients);
     read_raw(file, "/steps/param_digest", H5T_NATIVE_UINT64, &parameters);
@@ -162,7 +162,7 @@ Test(record, every_column_holds_its_own_figure)
     cr_expect(digest_equal(gradients, step.result.gradients) && digest_equal(parameters, step.result.parameters) &&
               digest_equal(state, step.result.state) && digest_equal(running, step.result.running));
     while (record_step_columns[columns].name) columns++;
-    cr_expect(columns == FIGURES + 4, "%zu columns", columns);
+    cr_expect(columns == OBJECT + 4, "%zu columns", columns);
     H5Fclose(file);
 }
 

@@ -48,7 +48,7 @@ static void check_undisturbed(struct h5 *h5)
     cr_expect(sum + least == best_case && best_case == ns);
 }
 
-/* The file of a side has the plan's prediction, and a percentage that follows from its figures. */
+/* The file of a side has the plan's prediction, and a percentage that follows from its numbers. */
 static void check_file(const struct cli *cli, const char *side, double predicted, double time)
 {
     char start[32], path[600], name[256];

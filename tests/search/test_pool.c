@@ -7,7 +7,7 @@
 
 #include "policies/rivals.h"
 #include "search/drops.h"
-#include "search/windows.h"
+#include "search/improve.h"
 #include "tests/support/graph_families.h"
 #include "tests/support/policy_text.h"
 #include "tests/support/simulated.h"
@@ -175,7 +175,7 @@ static void check_searches(const struct network *network, const char *what)
         struct sequence copy = dropped;
         const double time = sequence_evaluate(&m, &copy, limit).time;
         check_sequence(&m, &dropped, limit, INFINITY, what);
-        const struct sequence better = windows_improve(&m, limit, &dropped, region);
+        const struct sequence better = improve_windows(&m, limit, &dropped, region);
         if (better.length) check_sequence(&m, &better, limit, time, what);
     }
     region_destroy(region);

@@ -236,7 +236,7 @@ Test(overrides, numbers_out_of_range_are_one_error)
     }
 }
 
-/* By figure (peak, live, time, accuracy, loss) '-' where the overrides change it, else its first letter. */
+/* By number (peak, live, time, accuracy, loss) '-' where the overrides change it, else its first letter. */
 Test(overrides, change_the_figures_of_their_keys)
 {
     static const struct {
@@ -275,8 +275,8 @@ Test(overrides, change_the_figures_of_their_keys)
         char left[] = "pltal";
         struct spec *spec = load(MINIMAL, cases[i].arguments, false);
         cr_assert(spec, "%s: %s", cases[i].arguments, messages());
-        for (int figure = 0; figure < EXPECTABLE; figure++)
-            if (spec->changed[figure]) left[figure] = '-';
+        for (int json_member = 0; json_member < EXPECTABLE; json_member++)
+            if (spec->changed[json_member]) left[json_member] = '-';
         cr_expect(!strcmp(left, cases[i].left), "%s: %s", cases[i].arguments, left);
         spec_destroy(spec);
     }
@@ -290,7 +290,7 @@ Test(overrides, the_first_key_that_changes_a_figure_is_named)
     spec_destroy(spec);
 }
 
-/* A key without a row of its own changes every figure. */
+/* A key without a row of its own changes every number. */
 Test(overrides, keys_without_figures_change_no_result)
 {
     static const char *const idle[] = {"rematch",   "name",  "title",       "results", "expect",

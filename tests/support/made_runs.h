@@ -1,4 +1,4 @@
-/* A run without training: a small network with its plan, and step figures that are a pure function of the step. */
+/* A run without training: a small network with its plan, and step numbers that are a pure function of the step. */
 #pragma once
 
 #include "result/record.h"

@@ -273,13 +273,13 @@ static enum status check_apart(const char *a, const char *b)
 }
 
 /* 0: the run has not ended, has no step after the first, or its best case (timing_best_case()) is not known. */
-static json_t *side_figures(const struct result *r)
+static json_t *side_json(const struct result *r)
 {
-    return FIGURES(KEY("path", figure_plain(r->h5.path)), KEY("policy", r->policy), KEY("steps", r->steps),
-                   KEY("peak_bytes", r->peak_bytes), KEY("live_peak_bytes", r->live_peak),
-                   KEY("high_water_bytes", r->high_water), KEY("step_median_ns", r->timing.median_ns),
-                   KEY("step_least_ns", r->timing.least_ns), KEY("step_most_ns", r->timing.most_ns),
-                   KEY("step_best_case_ns", (double)r->best_case_ns));
+    return OBJECT(KEY("path", json_of_plain(r->h5.path)), KEY("policy", r->policy), KEY("steps", r->steps),
+                  KEY("peak_bytes", r->peak_bytes), KEY("live_peak_bytes", r->live_peak),
+                  KEY("high_water_bytes", r->high_water), KEY("step_median_ns", r->timing.median_ns),
+                  KEY("step_least_ns", r->timing.least_ns), KEY("step_most_ns", r->timing.most_ns),
+                  KEY("step_best_case_ns", (double)r->best_case_ns));
 }
 
 static void name_sides(struct pair *p)
@@ -295,7 +295,7 @@ static double ratio(double b, double a) { return a > 0 && b > 0 ? b / a : (doubl
 /* "losses_equal": at how many steps; null: the runs have no such column. */
 static void add_counts(const struct comparison *c)
 {
-    json_t *all = c->figures;
+    json_t *all = c->json;
     for (int k = 0; k < STEP_COLUMNS; k++) {
         char key[48];
         snprintf(key, sizeof key, "%s_equal", columns[k].many);
@@ -325,7 +325,7 @@ static enum status compare_results(struct pair *p)
     c->time_ratio = ratio(p->b->timing.median_ns, p->a->timing.median_ns);
     c->best_case_ratio = ratio((double)p->b->best_case_ns, (double)p->a->best_case_ns);
     add_counts(c);
-    PUT_ALL(c->figures, KEY("a", side_figures(p->a)), KEY("b", side_figures(p->b)));
+    PUT_ALL(c->json, KEY("a", side_json(p->a)), KEY("b", side_json(p->b)));
     c->side_by_side = *p->a->invocation && strcmp(p->a->invocation, p->b->invocation) == 0;
     TRY(h5_status(&p->a->h5));
     return h5_status(&p->b->h5);
@@ -334,7 +334,7 @@ static enum status compare_results(struct pair *p)
 enum status compare_files(const char *a, const char *b, struct comparison *comparison)
 {
     result_auto *first = NULL, *second = NULL;
-    *comparison = (struct comparison){.first_step = -1, .figures = json_object()};
+    *comparison = (struct comparison){.first_step = -1, .json = json_object()};
     TRY(check_apart(a, b));
     TRY(result_open(a, &first));
     TRY(result_open(b, &second));

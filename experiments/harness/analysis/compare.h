@@ -1,7 +1,7 @@
 /* Compares two result files bit by bit, and finds what their equality proves. */
 #pragma once
 
-#include "analysis/figures.h"
+#include "analysis/json_tree.h"
 #include "result/result.h"
 
 /* The deterministic columns of a step, in the order in which a difference is looked for. */
@@ -42,9 +42,9 @@ struct comparison {
     double best_case_ratio;
     bool side_by_side; /* measured in one invocation */
     /* Under the keys of --json: "reasons" for which equal bits are no proof, and "notes" beside the verdict, {name,
-     * text}; "unlike", differences of program, machine, data or spec, {name, a, b}; "a" and "b", figures of each file.
+     * text}; "unlike", differences of program, machine, data or spec, {name, a, b}; "a" and "b", numbers of each file.
      */
-    json_t *figures;
+    json_t *json;
 };
 
 /* Two files while they are compared. */
@@ -56,7 +56,7 @@ struct pair {
 };
 
 /* ST_OK also where they differ; ST_SPEC: not result files, or not of the same experiment (different parameters or no
- * common step); ST_FAILED: unreadable. The figures of a comparison are to be freed, whatever the status. */
+ * common step); ST_FAILED: unreadable. The numbers of a comparison are to be freed, whatever the status. */
 enum status compare_files(const char *a, const char *b, struct comparison *comparison);
 
 /* The verdict, and the exit code that it is: ST_OK, ST_DIFFERS or ST_UNPROVEN. */
@@ -69,8 +69,8 @@ const char *comparison_reason(const struct comparison *comparison, const char *n
 /* proof_reasons.c: sets the fault, reasons, notes and differences of a comparison that is otherwise complete. */
 enum status comparison_judge(struct pair *pair);
 
-/* report/compare_print.c: figures of both, differences and notes; then, as the last lines, the verdict. expected: the
- * spec's expectations were met. And all of them as one tree, as `rematch compare --json` has them. */
-void comparison_print_figures(const struct comparison *comparison, FILE *out);
+/* report/experiment_print.c: numbers of both, differences and notes; then, as the last lines, the verdict. expected:
+ * the spec's expectations were met. And all of them as one tree, as `rematch compare --json` has them. */
+void comparison_print_numbers(const struct comparison *comparison, FILE *out);
 void comparison_print_verdict(const struct comparison *comparison, bool expected, FILE *out);
-json_t *comparison_figures(const struct comparison *comparison);
+json_t *comparison_json(const struct comparison *comparison);

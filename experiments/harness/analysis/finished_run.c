@@ -11,7 +11,7 @@
 static bool is_sound(const char *path)
 {
     json_auto_t *row = result_row(path);
-    const char *reason = figure_string(row, "reason");
+    const char *reason = json_string_at(row, "reason");
     char warning[4400];
     if (!reason) return true;
     snprintf(warning, sizeof warning, "cannot be used, so the run is repeated: %s", reason);

@@ -106,7 +106,7 @@ static int64_t next_batch(struct batch_row *row, int64_t most)
 }
 
 /* Guesses the largest batch by a plan. */
-static void guess(const struct policy_grid *g, struct batch_row *row, const struct plan_figures *plan, int64_t batch)
+static void guess(const struct policy_grid *g, struct batch_row *row, const struct plan_numbers *plan, int64_t batch)
 {
     const double room = (double)g->memory - (double)plan->static_bytes;
     row->guess = room > 0 && plan->arena ? (double)batch * room / (double)plan->arena : 0;
@@ -118,8 +118,8 @@ static void guess_by_least(struct policy_grid *g, struct batch_row *row, int64_t
     const struct policy_settings settings = policy_defaults(row->policy, g->region);
     plan_auto *plan = NULL;
     if (!isinf(g->slowdown) || job_plan(g->job, row->policy, &settings, NULL, &plan) != ST_OK) return;
-    const struct plan_figures figures = plan_figures(plan);
-    guess(g, row, &figures, batch);
+    const struct plan_numbers numbers = plan_numbers(plan);
+    guess(g, row, &numbers, batch);
 }
 
 /* Updates a row by the trials at batch. */
@@ -162,15 +162,15 @@ static void know(struct batch_search *s, struct batch_row *row)
     pool_destroy(pool);
 }
 
-/* The figures of the known schedule's plan at a batch; peak SIZE_MAX: it cannot be prepared. */
-static struct plan_figures plan_known(const struct batch_search *s, const struct batch_row *row, int64_t batch)
+/* The numbers of the known schedule's plan at a batch; peak SIZE_MAX: it cannot be prepared. */
+static struct plan_numbers plan_known(const struct batch_search *s, const struct batch_row *row, int64_t batch)
 {
     sized_auto sized;
     if (prepare(s->job, batch * s->unit, &sized) != ST_OK)
-        return (struct plan_figures){.peak = SIZE_MAX, .arena = SIZE_MAX};
+        return (struct plan_numbers){.peak = SIZE_MAX, .arena = SIZE_MAX};
     const struct plan_options options = job_plan_options(&sized);
     plan_auto *plan = plan_build(sized.network, &row->known, &options);
-    return plan_figures(plan);
+    return plan_numbers(plan);
 }
 
 /* Guesses the largest batch at which the known schedule fits. */
@@ -178,9 +178,9 @@ static void guess_by_known(struct batch_search *s, struct batch_row *row)
 {
     int64_t low = 0, high = s->most + 1, at = row->start;
     for (int i = 0; i < KNOWN_PLANS && low + 1 < high; i++) {
-        const struct plan_figures figures = plan_known(s, row, at);
-        *(figures.peak <= s->grid.memory ? &low : &high) = at;
-        guess(&s->grid, row, &figures, at);
+        const struct plan_numbers numbers = plan_known(s, row, at);
+        *(numbers.peak <= s->grid.memory ? &low : &high) = at;
+        guess(&s->grid, row, &numbers, at);
         at = (int64_t)fmin(row->guess, (double)high);
         if (at <= low || at >= high) at = low + (high - low) / 2;
     }
@@ -261,9 +261,9 @@ static int64_t most_batch(const struct job *job)
     return most;
 }
 
-/* ---- figures ---- */
+/* ---- numbers ---- */
 
-static json_t *stop_figure(const struct batch_row *row, uint64_t memory)
+static json_t *json_of_stop(const struct batch_row *row, uint64_t memory)
 {
     const long long fails = row->fails;
     if (!row->fits && row->why) return json_string(row->why);
@@ -272,14 +272,14 @@ static json_t *stop_figure(const struct batch_row *row, uint64_t memory)
     return json_sprintf("batch %lld: %s too much", fails, BYTES_TEXT(row->next - memory));
 }
 
-static json_t *row_figures(const struct batch_row *row, uint64_t memory)
+static json_t *json_of_row(const struct batch_row *row, uint64_t memory)
 {
-    json_t *one = row->fits ? trial_figures(&row->at) : json_object();
+    json_t *one = row->fits ? trial_json(&row->at) : json_object();
     PUT_ALL(one, KEY("policy", row->policy->name), KEY("own", json_boolean(row->own)), KEY("largest_batch", row->fits),
             KEY("fails_batch", row->fails ? json_integer(row->fails) : json_null()),
-            KEY("fails_peak_bytes", row->next ? figure_unsigned(row->next) : json_null()),
+            KEY("fails_peak_bytes", row->next ? json_of_unsigned(row->next) : json_null()),
             KEY("fails_because", row->why), KEY("odd_batch", row->odd ? json_integer(row->odd) : json_null()),
-            KEY("stopped_by", stop_figure(row, memory)));
+            KEY("stopped_by", json_of_stop(row, memory)));
     return one;
 }
 
@@ -288,20 +288,19 @@ static void add_notes(const struct batch_search *s, json_t *notes)
     const struct dataset *data = s->job->dataset;
     const struct batch_row *own = &s->row[0];
     if (own->fits)
-        figures_note(notes, "at batch %lld the spec's peak of %s is set by %s, with\n  %s", (long long)own->fits,
-                     BYTES_TEXT(own->at.plan.peak), own->at.peak_op, own->at.peak_tensors);
+        json_note(notes, "at batch %lld the spec's peak of %s is set by %s, with\n  %s", (long long)own->fits,
+                  BYTES_TEXT(own->at.plan.peak), own->at.peak_op, own->at.peak_tensors);
     for (int i = 0; i < s->rows; i++)
         if (s->row[i].odd)
-            figures_note(notes,
-                         "note: the peak of %s does not always grow with the batch: %lld does not fit, %lld does",
-                         s->row[i].policy->name, (long long)s->row[i].odd, (long long)s->row[i].fits);
+            json_note(notes, "note: the peak of %s does not always grow with the batch: %lld does not fit, %lld does",
+                      s->row[i].policy->name, (long long)s->row[i].odd, (long long)s->row[i].fits);
     if (data && data->kind->sized && own->fits > data->count[SPLIT_TRAIN])
-        figures_note(notes, "note: data set %s has only %lld training samples", data->kind->name,
-                     (long long)data->count[SPLIT_TRAIN]);
+        json_note(notes, "note: data set %s has only %lld training samples", data->kind->name,
+                  (long long)data->count[SPLIT_TRAIN]);
     if (s->job->costs)
-        figures_note(notes, "note: slowdowns are by flops: the measured costs are those of batch %lld",
-                     (long long)s->job->spec->batch);
-    figures_note(notes, "note: the process and its libraries need memory besides");
+        json_note(notes, "note: slowdowns are by flops: the measured costs are those of batch %lld",
+                  (long long)s->job->spec->batch);
+    json_note(notes, "note: the process and its libraries need memory besides");
 }
 
 enum status largest_batch_find(const struct job *job, uint64_t memory, double slowdown, struct region *region,
@@ -325,7 +324,7 @@ enum status largest_batch_find(const struct job *job, uint64_t memory, double sl
     for (int i = 0; i < s.rows; i++) {
         int64_t *const batches[] = {&s.row[i].fits, &s.row[i].fails, &s.row[i].odd};
         for (size_t k = 0; k < sizeof batches / sizeof *batches; k++) *batches[k] *= s.unit;
-        ADD(rows, row_figures(&s.row[i], memory));
+        ADD(rows, json_of_row(&s.row[i], memory));
     }
     add_notes(&s, notes);
     return ST_OK;

@@ -107,11 +107,11 @@ json_t *node_rows(const struct plan_data *a, bool timed, struct region *region)
         if (a->operators && !a->traced[i].forward) continue;
         const double work = timed ? n->forward_time : n->forward_flops;
         ADD(rows,
-            FIGURES(KEY("name", n->name), KEY("layer", n->layer), KEY("shape", n->shape),
-                    KEY("action", action(&use[i])), KEY("bytes", use[i].kept), KEY("output_bytes", n->output_bytes),
-                    KEY("gradient_bytes", n->gradient_bytes), KEY("recomputations", use[i].recomputations),
-                    KEY(timed ? "recompute_time" : "recompute_flops", (double)use[i].recomputations * work),
-                    KEY("why", why(&use[i], region))));
+            OBJECT(KEY("name", n->name), KEY("layer", n->layer), KEY("shape", n->shape), KEY("action", action(&use[i])),
+                   KEY("bytes", use[i].kept), KEY("output_bytes", n->output_bytes),
+                   KEY("gradient_bytes", n->gradient_bytes), KEY("recomputations", use[i].recomputations),
+                   KEY(timed ? "recompute_time" : "recompute_flops", (double)use[i].recomputations * work),
+                   KEY("why", why(&use[i], region))));
     }
     return rows;
 }

@@ -1,7 +1,7 @@
 /* A row a node of a plan: what becomes of its tensors between forward and backward, and why. */
 #pragma once
 
-#include "analysis/figures.h"
+#include "analysis/json_tree.h"
 #include "plan/plan_data.h"
 
 /* An array of {name, layer, shape, action, bytes, output_bytes, gradient_bytes, recomputations, recompute_flops, why}.

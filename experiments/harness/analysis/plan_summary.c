@@ -13,7 +13,7 @@ enum { FRONT_ROWS = 12, SEARCHED_NODES_MAX = 400 };
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
-/* ---- figures of any plan ---- */
+/* ---- numbers of any plan ---- */
 
 static void add_plan(const struct plan *plan, json_t *all)
 {
@@ -35,25 +35,25 @@ static void add_plan(const struct plan *plan, json_t *all)
             KEY("live_peak_bytes", plan->live_peak), KEY("arena_bytes", plan->arena_bytes),
             KEY("arena_bound_bytes", plan->arena_bound), KEY("peak_bytes", plan_peak(plan)),
             KEY("library_packing_bytes", network->backend ? network->backend->packing : 0),
-            KEY("static", figures_named(static_names, plan->static_bytes, STATICS)),
-            KEY("live_peak", figures_named(category_names, plan->peak_by_category, CATEGORIES)),
+            KEY("static", json_named(static_names, plan->static_bytes, STATICS)),
+            KEY("live_peak", json_named(category_names, plan->peak_by_category, CATEGORIES)),
             KEY("recomputations", plan->recomputations), KEY("time", plan->time), KEY("slowdown", plan->slowdown),
             KEY("nodes", forwards), KEY("schedule", plan->schedule), KEY("relu_bits", bits),
             KEY("relus_after_pools", after), KEY("hash", DIGEST_TEXT(plan->hash)));
 }
 
-static json_t *bound_figures(const struct bounds *bounds, const struct plan *plan)
+static json_t *json_of_bounds(const struct bounds *bounds, const struct plan *plan)
 {
-    return FIGURES(KEY("live_bytes", bounds->budget), KEY("memory_floor_bytes", bounds->memory),
-                   KEY("memory_floor_node", plan->network->graph->node[bounds->memory_node].name),
-                   KEY("knapsack_slowdown", bounds_slowdown(bounds, bounds->knapsack)),
-                   KEY("binomial_slowdown", bounds_slowdown(bounds, bounds->binomial)),
-                   KEY("closure_slowdown", bounds_slowdown(bounds, bounds->closure)),
-                   KEY("best_slowdown", bounds_slowdown(bounds, bounds->best)),
-                   KEY("of_slice", json_boolean(bounds->of_slice)), KEY("gap_percent", bounds_gap(bounds, plan->time)));
+    return OBJECT(KEY("live_bytes", bounds->budget), KEY("memory_floor_bytes", bounds->memory),
+                  KEY("memory_floor_node", plan->network->graph->node[bounds->memory_node].name),
+                  KEY("knapsack_slowdown", bounds_slowdown(bounds, bounds->knapsack)),
+                  KEY("binomial_slowdown", bounds_slowdown(bounds, bounds->binomial)),
+                  KEY("closure_slowdown", bounds_slowdown(bounds, bounds->closure)),
+                  KEY("best_slowdown", bounds_slowdown(bounds, bounds->best)),
+                  KEY("of_slice", json_boolean(bounds->of_slice)), KEY("gap_percent", bounds_gap(bounds, plan->time)));
 }
 
-static json_t *peak_figures(const struct plan *plan)
+static json_t *json_of_peak(const struct plan *plan)
 {
     region_auto *region = region_create();
     char text[128];
@@ -62,14 +62,14 @@ static json_t *peak_figures(const struct plan *plan)
     const int count = plan_peak_buffers(plan, region, &buffer);
     for (int i = 0; i < count; i++) {
         const struct buffer *b = &plan->lowered.buffer[buffer[i]];
-        ADD(tensors, FIGURES(KEY("name", plan_buffer_text(plan, buffer[i], text)),
-                             KEY("category", category_names[b->category]), KEY("bytes", b->bytes)));
+        ADD(tensors, OBJECT(KEY("name", plan_buffer_text(plan, buffer[i], text)),
+                            KEY("category", category_names[b->category]), KEY("bytes", b->bytes)));
     }
-    return FIGURES(KEY("op", plan_op_text(plan, plan->peak_op, text)), KEY("number", plan->peak_op),
-                   KEY("tensors", tensors));
+    return OBJECT(KEY("op", plan_op_text(plan, plan->peak_op, text)), KEY("number", plan->peak_op),
+                  KEY("tensors", tensors));
 }
 
-json_t *figures_of_ops(const struct plan *plan)
+json_t *json_of_ops(const struct plan *plan)
 {
     const struct lowered *l = &plan->lowered;
     region_auto *region = region_create();
@@ -79,11 +79,11 @@ json_t *figures_of_ops(const struct plan *plan)
     for (int i = 0; i < l->ops; i++) frees[i] = json_array();
     for (int i = 0; i < l->buffers; i++) ADD(frees[l->buffer[i].death], plan_buffer_text(plan, i, text));
     for (int i = 0; i < l->ops; i++)
-        ADD(ops, FIGURES(KEY("number", i), KEY("op", plan_op_text(plan, i, text)), KEY("name", plan_op_name(plan, i)),
-                         KEY("pass", l->op[i].kind == OP_FORWARD ? "forward" : "backward"),
-                         KEY("recompute", json_boolean(l->op[i].recompute)), KEY("live_bytes", plan->live[i]),
-                         KEY("saves", json_boolean(l->op[i].save)), KEY("sets_peak", json_boolean(i == plan->peak_op)),
-                         KEY("frees", frees[i])));
+        ADD(ops, OBJECT(KEY("number", i), KEY("op", plan_op_text(plan, i, text)), KEY("name", plan_op_name(plan, i)),
+                        KEY("pass", l->op[i].kind == OP_FORWARD ? "forward" : "backward"),
+                        KEY("recompute", json_boolean(l->op[i].recompute)), KEY("live_bytes", plan->live[i]),
+                        KEY("saves", json_boolean(l->op[i].save)), KEY("sets_peak", json_boolean(i == plan->peak_op)),
+                        KEY("frees", frees[i])));
     return ops;
 }
 
@@ -162,7 +162,7 @@ static const char *within(const char *group, const char *name)
     return length && strncmp(name, group, length) == 0 && name[length] == '.' ? name + length + 1 : name;
 }
 
-static json_t *stage_figures(const struct plan_summary *s, struct node_range range,
+static json_t *json_of_stage(const struct plan_summary *s, struct node_range range,
                              const struct node_forwards *forwards)
 {
     const struct network *network = s->job->plan->network;
@@ -177,7 +177,7 @@ static json_t *stage_figures(const struct plan_summary *s, struct node_range ran
     struct stage_counts stage = {.nodes = 0};
     char shape[96];
     for (int i = range.from; i < range.to; i++) count_node(&stage, s->job->plan, i, &forwards[i]);
-    return FIGURES(
+    return OBJECT(
         KEY("stage", region_text(s->region, "%s%s%s%s%s", group ? group : "", group ? ": " : "", within(group, first),
                                  stage.nodes > 1 ? " .. " : "", stage.nodes > 1 ? within(group, last) : "")),
         KEY("first", first), KEY("last", last), KEY("group", group), KEY("shape", shape_print(&output->shape, shape)),
@@ -207,7 +207,7 @@ static void add_slow(struct plan_summary *s)
         if (!strncmp(implementation, "ref", 3) || strstr(implementation, " ref"))
             ADD(names, network->graph->node[i].name);
     }
-    PUT(s->figures, "slow_nodes", names);
+    PUT(s->json, "slow_nodes", names);
 }
 
 /* Why checkpointing does not help. */
@@ -220,43 +220,43 @@ static void add_reasons(struct plan_summary *s)
     const size_t fixed = plan_static(plan), stored = fixed + s->store_all_live;
     bool kept = plan->recomputations > 0; /* the peak, before the first recomputation, is of what it keeps */
     for (int i = 0; i <= plan->peak_op; i++) kept &= !plan->lowered.op[i].recompute;
-    PUT(s->figures, "notes", notes);
-    const int stages = (int)figure_number(s->figures, "stages");
-    if (!s->job->backend && json_array_size(json_object_get(s->figures, "choices")) > 1 && stages > CHAIN_FRONT_STAGES)
-        figures_note(notes, "without the front of optimal, which is found for up to %d stages; this network has %d",
-                     CHAIN_FRONT_STAGES, stages);
+    PUT(s->json, "notes", notes);
+    const int stages = (int)json_number_at(s->json, "stages");
+    if (!s->job->backend && json_array_size(json_object_get(s->json, "choices")) > 1 && stages > CHAIN_FRONT_STAGES)
+        json_note(notes, "without the front of optimal, which is found for up to %d stages; this network has %d",
+                  CHAIN_FRONT_STAGES, stages);
     if ((double)fixed >= mostly * (double)stored)
-        figures_note(notes,
-                     "parameters, gradients, optimizer and running state and the batch are %s, %.0f %% of what storing "
-                     "everything needs; no "
-                     "checkpointing touches them",
-                     BYTES_TEXT(fixed), 100 * (double)fixed / (double)stored);
+        json_note(notes,
+                  "parameters, gradients, optimizer and running state and the batch are %s, %.0f %% of what storing "
+                  "everything needs; no "
+                  "checkpointing touches them",
+                  BYTES_TEXT(fixed), 100 * (double)fixed / (double)stored);
     if (plan->recomputations == 0 && plan->live_peak >= s->store_all_live &&
         s->job->spec->policy != policy_find("store_all"))
-        figures_note(notes, "policy %s recomputes nothing on this network: it stores everything",
-                     s->job->spec->policy->name);
+        json_note(notes, "policy %s recomputes nothing on this network: it stores everything",
+                  s->job->spec->policy->name);
     if (plan->recomputations && plan->live_peak >= s->store_all_live)
-        figures_note(notes,
-                     "this plan's live peak, %s, is not below the %s of storing everything: the recomputation costs "
-                     "time and saves nothing",
-                     BYTES_TEXT(plan->live_peak), BYTES_TEXT(s->store_all_live));
+        json_note(notes,
+                  "this plan's live peak, %s, is not below the %s of storing everything: the recomputation costs "
+                  "time and saves nothing",
+                  BYTES_TEXT(plan->live_peak), BYTES_TEXT(s->store_all_live));
     if (kept)
-        figures_note(notes,
-                     "the peak, at %s, comes before the first recomputation: what this policy keeps sets it, and "
-                     "recomputing more elsewhere does not lower it",
-                     plan_op_text(plan, plan->peak_op, op));
+        json_note(notes,
+                  "the peak, at %s, comes before the first recomputation: what this policy keeps sets it, and "
+                  "recomputing more elsewhere does not lower it",
+                  plan_op_text(plan, plan->peak_op, op));
 }
 
-static void add_choice(struct plan_summary *s, const struct policy *policy, const struct plan_figures *plan,
+static void add_choice(struct plan_summary *s, const struct policy *policy, const struct plan_numbers *plan,
                        bool recomputes)
 {
     const struct bounds bounds = bounds_find(s->job->network, plan->live_peak);
-    ADD(json_object_get(s->figures, "choices"),
-        FIGURES(KEY("policy", policy->name), KEY("live_peak_bytes", plan->live_peak), KEY("peak_bytes", plan->peak),
-                KEY("time", plan->time), KEY("slowdown", bounds_slowdown(&bounds, plan->time)),
-                KEY("gap_percent", bounds_gap(&bounds, plan->time)),
-                KEY("fits", json_boolean(plan->peak <= s->machine.bytes)),
-                KEY("remark", recomputes ? NULL : "recomputes nothing")));
+    ADD(json_object_get(s->json, "choices"),
+        OBJECT(KEY("policy", policy->name), KEY("live_peak_bytes", plan->live_peak), KEY("peak_bytes", plan->peak),
+               KEY("time", plan->time), KEY("slowdown", bounds_slowdown(&bounds, plan->time)),
+               KEY("gap_percent", bounds_gap(&bounds, plan->time)),
+               KEY("fits", json_boolean(plan->peak <= s->machine.bytes)),
+               KEY("remark", recomputes ? NULL : "recomputes nothing")));
 }
 
 /* The plan of a policy with its presets, not placed: the peak is that of its live bytes. One that requires a setting,
@@ -273,9 +273,9 @@ static enum status add_policy(struct plan_summary *s, const struct policy *polic
     enum status status = policy_plan(policy, &(struct policy_input){s->job->network, &settings, &options}, &plan);
     if (status == ST_SPEC) return ST_OK;
     TRY(status);
-    const struct plan_figures figures = plan_figures(plan);
-    if (policy == policy_find("store_all")) s->store_all_live = figures.live_peak;
-    add_choice(s, policy, &figures, plan->recomputations > 0);
+    const struct plan_numbers json = plan_numbers(plan);
+    if (policy == policy_find("store_all")) s->store_all_live = json.live_peak;
+    add_choice(s, policy, &json, plan->recomputations > 0);
     return ST_OK;
 }
 
@@ -300,12 +300,12 @@ static enum status add_front(struct plan_summary *s, const struct policy *policy
     const double noise = 1e-12; /* sums of the same times in another order */
     json_t *points = json_array();
     for (int i = 0; i < front.count; i++)
-        ADD(points, json_pack("{s:o, s:o}", "peak_bytes", figure_unsigned(front.point[i].peak), "time",
-                              figure_real(front.point[i].time)));
-    PUT_ALL(s->figures, KEY("front", points), KEY("front_approximation", pool_approximation(pool)));
+        ADD(points, json_pack("{s:o, s:o}", "peak_bytes", json_of_unsigned(front.point[i].peak), "time",
+                              json_of_real(front.point[i].time)));
+    PUT_ALL(s->json, KEY("front", points), KEY("front_approximation", pool_approximation(pool)));
     for (int row = 0; row < rows; row++) {
         const struct point *p = &front.point[rows > 1 ? row * (front.count - 1) / (rows - 1) : 0];
-        add_choice(s, policy, &(struct plan_figures){.live_peak = p->peak, .peak = p->peak, .time = p->time},
+        add_choice(s, policy, &(struct plan_numbers){.live_peak = p->peak, .peak = p->peak, .time = p->time},
                    p->time > s->job->bounds.floor * (1 + noise));
     }
     pool_destroy(pool);
@@ -315,7 +315,7 @@ static enum status add_front(struct plan_summary *s, const struct policy *policy
 /* all: else only store_all, to which every plan is compared. */
 static enum status add_choices(struct plan_summary *s, bool all)
 {
-    PUT_ALL(s->figures, KEY("choices", json_array()), KEY("choices_nodes_max", SEARCHED_NODES_MAX));
+    PUT_ALL(s->json, KEY("choices", json_array()), KEY("choices_nodes_max", SEARCHED_NODES_MAX));
     if (!all) return add_policy(s, policy_find("store_all"));
     for (const struct policy *const *policy = policy_table; *policy; policy++) {
         const bool front = !s->job->backend && *policy == policy_find("optimal");
@@ -330,12 +330,12 @@ static enum status gather(struct plan_summary *s, bool choices)
     const struct plan *plan = job->plan;
     const struct node_ranges stages = stages_find(plan->network->graph, s->region);
     const struct node_forwards *forwards = count_forwards(plan, s->region);
-    json_t *all = s->figures, *placing = json_null(), *rows = json_array();
+    json_t *all = s->json, *placing = json_null(), *rows = json_array();
     const bool budget = job->budget_bounds.budget > 0, timed = !job->backend;
     if (job->notes.tries)
-        placing = FIGURES(KEY("tries", job->notes.tries),
-                          KEY("loss_slowdown", bounds_slowdown(&job->bounds, job->notes.lost)),
-                          KEY("promised_live_peak_bytes", job->notes.live_peak));
+        placing =
+            OBJECT(KEY("tries", job->notes.tries), KEY("loss_slowdown", bounds_slowdown(&job->bounds, job->notes.lost)),
+                   KEY("promised_live_peak_bytes", job->notes.live_peak));
     PUT_ALL(all, KEY("name", job->spec->name), KEY("policy", job->spec->policy->name),
             KEY("backend", job->spec->backend), KEY("batch", job->spec->batch));
     if (job->spec->graph) PUT(all, "mapping", job->spec->graph->mapping);
@@ -348,12 +348,12 @@ static enum status gather(struct plan_summary *s, bool choices)
     if (job->costs) PUT(all, "predicted_step_ns", costs_predict(job->costs, plan));
     PUT_ALL(all, KEY("planning_ms", (double)job->planning_ns * 1e-6),
             KEY("preparing_ms", (double)job->preparing_ns * 1e-6), KEY("checking_ms", (double)job->checking_ns * 1e-6),
-            KEY("peak", peak_figures(plan)), KEY("bounds", bound_figures(&job->bounds, plan)),
-            KEY("budget_bounds", budget ? bound_figures(&job->budget_bounds, plan) : json_null()),
+            KEY("peak", json_of_peak(plan)), KEY("bounds", json_of_bounds(&job->bounds, plan)),
+            KEY("budget_bounds", budget ? json_of_bounds(&job->budget_bounds, plan) : json_null()),
             KEY("placing", placing), KEY("policy_found", *job->notes.found ? job->notes.found : NULL),
             KEY("machine_bytes", s->machine.bytes), KEY("machine_limit", s->machine.limit),
             KEY("fits", json_boolean(plan_summary_fits(s))));
-    for (int i = 0; i < stages.count; i++) ADD(rows, stage_figures(s, stages.range[i], forwards));
+    for (int i = 0; i < stages.count; i++) ADD(rows, json_of_stage(s, stages.range[i], forwards));
     PUT_ALL(all, KEY("stages", stages.count), KEY("table", rows));
     TRY(add_choices(s, choices));
     PUT(all, "store_all_live_peak_bytes", s->store_all_live);
@@ -366,8 +366,7 @@ enum status plan_summary_create(const struct job *job, bool choices, struct plan
 {
     struct region *region = region_create();
     struct plan_summary *s = region_array(region, 1, sizeof *s);
-    *s = (struct plan_summary){
-        .region = region, .job = job, .figures = json_object(), .machine = {UINT64_MAX, "nothing"}};
+    *s = (struct plan_summary){.region = region, .job = job, .json = json_object(), .machine = {UINT64_MAX, "nothing"}};
     if (job->backend) s->machine = memory_left(job->backend);
     work_line_begin();
     const enum status status = gather(s, choices);
@@ -380,7 +379,7 @@ enum status plan_summary_create(const struct job *job, bool choices, struct plan
 void plan_summary_destroy(struct plan_summary *summary)
 {
     if (!summary) return;
-    json_decref(summary->figures);
+    json_decref(summary->json);
     region_destroy(summary->region);
 }
 
@@ -388,9 +387,9 @@ void plan_summary_json(const struct plan_summary *summary, bool ops, FILE *out)
 {
     struct plan_data data;
     plan_to_data(summary->job->plan, summary->region, &data);
-    PUT(summary->figures, "node_table", node_rows(&data, !summary->job->backend, summary->region));
+    PUT(summary->json, "node_table", node_rows(&data, !summary->job->backend, summary->region));
     if (ops)
-        PUT_ALL(summary->figures, KEY("ops", figures_of_ops(summary->job->plan)),
-                KEY("step", figures_of_step(summary->job->plan)));
-    figures_answer(json_incref(summary->figures), "plan", out);
+        PUT_ALL(summary->json, KEY("ops", json_of_ops(summary->job->plan)),
+                KEY("step", json_of_step(summary->job->plan)));
+    json_answer(json_incref(summary->json), "plan", out);
 }

@@ -2,14 +2,14 @@
  * bounds, and why checkpointing does not help where it does not. */
 #pragma once
 
-#include "analysis/figures.h"
+#include "analysis/json_tree.h"
 #include "job/job.h"
 #include "job/machine.h"
 
 struct plan_summary {
     struct region *region;
     const struct job *job;
-    json_t *figures; /* all of them, under the keys of `rematch plan --json` */
+    json_t *json; /* all of them, under the keys of `rematch plan --json` */
     struct machine_memory machine;
     size_t store_all_live; /* bytes: live peak of store_all with the same kernels */
 };
@@ -26,10 +26,10 @@ bool plan_summary_fits(const struct plan_summary *summary);
 void plan_summary_json(const struct plan_summary *summary, bool ops, FILE *out);
 
 /* Every op of a plan with its live bytes. */
-json_t *figures_of_ops(const struct plan *plan);
+json_t *json_of_ops(const struct plan *plan);
 
 /* The step as what no schedule changes (search/step_model.h), for programs that search for schedules themselves. */
-json_t *figures_of_step(const struct plan *plan);
+json_t *json_of_step(const struct plan *plan);
 
 /* report/plan_print.c: the spec's name, title and overrides; the whole summary; two plans side by side, with the notes
  * of the second; every op. */

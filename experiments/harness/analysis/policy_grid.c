@@ -14,12 +14,12 @@ enum { VALUES_MAX = 64, VALUES_MIN = 4, VALUES_NODES = 1 << 17 };
 /* ---- plans ---- */
 
 /* settings: options that set the same plan, each after "policy."; null: the spec's own. */
-json_t *trial_figures(const struct trial *t)
+json_t *trial_json(const struct trial *t)
 {
-    return FIGURES(KEY("policy", t->policy->name), KEY("settings", t->own ? NULL : t->settings),
-                   KEY("own", json_boolean(t->own)), KEY("static_bytes", t->plan.static_bytes),
-                   KEY("live_peak_bytes", t->plan.live_peak), KEY("arena_bytes", t->plan.arena),
-                   KEY("peak_bytes", t->plan.peak), KEY("slowdown", t->plan.slowdown), KEY("peak_op", t->peak_op));
+    return OBJECT(KEY("policy", t->policy->name), KEY("settings", t->own ? NULL : t->settings),
+                  KEY("own", json_boolean(t->own)), KEY("static_bytes", t->plan.static_bytes),
+                  KEY("live_peak_bytes", t->plan.live_peak), KEY("arena_bytes", t->plan.arena),
+                  KEY("peak_bytes", t->plan.peak), KEY("slowdown", t->plan.slowdown), KEY("peak_op", t->peak_op));
 }
 
 int trial_order(const struct trial *a, const struct trial *b)
@@ -31,7 +31,7 @@ int trial_order(const struct trial *a, const struct trial *b)
 static void set_plan(struct policy_grid *g, struct trial *trial, const struct plan *plan)
 {
     char op[128];
-    trial->plan = plan_figures(plan);
+    trial->plan = plan_numbers(plan);
     trial->peak_op = region_text(g->region, "%s", plan_op_text(plan, plan->peak_op, op));
     trial->peak_tensors = plan_peak_text(plan, g->region);
     trial->hash = plan->hash;
@@ -325,7 +325,7 @@ enum status policy_grid_all(struct policy_grid *grid)
         trial->gap = bounds_gap(&bounds, trial->plan.time);
         trial->best = true;
         for (int j = 0; j < grid->trials; j++) {
-            const struct plan_figures *a = &grid->trial[j].plan, *b = &trial->plan;
+            const struct plan_numbers *a = &grid->trial[j].plan, *b = &trial->plan;
             const bool better = a->peak < b->peak || a->time < b->time;
             trial->best &= !(better && a->peak <= b->peak && a->time <= b->time);
         }

@@ -2,7 +2,7 @@
  * runs. */
 #pragma once
 
-#include "analysis/figures.h"
+#include "analysis/json_tree.h"
 #include "job/job.h"
 
 /* One plan of a policy. */
@@ -12,7 +12,7 @@ struct trial {
     bool own;             /* the spec's policy as the spec sets it */
     bool deferred;        /* not placed yet: with the live peak as its arena, which may turn out to be larger */
     struct policy_settings set;
-    struct plan_figures plan;
+    struct plan_numbers plan;
     const char *peak_op, *peak_tensors; /* what sets the peak; the largest buffers that are live there */
     struct digest hash;
     double gap; /* percent above the lower bound at this live peak; set by policy_grid_all */
@@ -57,14 +57,14 @@ int trial_order(const struct trial *a, const struct trial *b);
 const struct trial *policy_grid_least(struct policy_grid *grid, const struct policy *policy, bool own, double slowdown);
 
 /* Settings, bytes, slowdown and the op that sets the peak. */
-json_t *trial_figures(const struct trial *trial);
+json_t *trial_json(const struct trial *trial);
 
 /* In text: which of all policies' plans for the job is the smallest, and whether it fits into so many bytes. */
 enum { SMALLEST_TEXT = 320 };
 enum status policy_grid_smallest(const struct job *job, uint64_t bytes, char text[SMALLEST_TEXT]);
 
 /* largest_batch.c. Of the spec's policy as the spec sets it, then of each policy: the largest batch with which one of
- * its plans takes at most memory bytes and at most a slowdown (INFINITY: any), the figures of the one with the least
+ * its plans takes at most memory bytes and at most a slowdown (INFINITY: any), the numbers of the one with the least
  * peak, and what stops the next batch. notes: texts on what else was found. */
 enum status largest_batch_find(const struct job *job, uint64_t memory, double slowdown, struct region *region,
                                json_t *rows, json_t *notes);

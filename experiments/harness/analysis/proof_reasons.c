@@ -251,7 +251,7 @@ static void find_fault(struct pair *p, char *text)
 static void add_unlike(const struct pair *p, const char *name, const char *a, const char *b)
 {
     enum { MOST = 399 };
-    ADD(json_object_get(p->c->figures, "unlike"),
+    ADD(json_object_get(p->c->json, "unlike"),
         json_pack("{s:s, s:s#, s:s#}", "name", name, "a", a, text_shown(a, MOST), "b", b, text_shown(b, MOST)));
 }
 
@@ -303,13 +303,13 @@ static const struct {
 static void add_remark(struct pair *p, const char *list, const char *name, char text[REMARK_TEXT])
 {
     utf8_clean(text, ""); /* it may have been cut within a character */
-    if (*text) ADD(json_object_get(p->c->figures, list), json_pack("{s:s, s:s}", "name", name, "text", text));
+    if (*text) ADD(json_object_get(p->c->json, list), json_pack("{s:s, s:s}", "name", name, "text", text));
 }
 
 static enum status find_remarks(struct pair *p)
 {
     const char *reason, *why;
-    PUT_ALL(p->c->figures, KEY("reasons", json_array()), KEY("notes", json_array()));
+    PUT_ALL(p->c->json, KEY("reasons", json_array()), KEY("notes", json_array()));
     for (size_t i = 0; i < sizeof remarks / sizeof *remarks; i++) {
         char text[REMARK_TEXT] = "";
         remarks[i].find(p, text);
@@ -340,7 +340,7 @@ enum status comparison_judge(struct pair *pair)
     TRY(find_remarks(pair));
     struct environment_difference found[ENVIRONMENT_ROWS];
     const int count = environment_differences(pair->a, pair->b, pair->a->region, found);
-    PUT(pair->c->figures, "unlike", json_array());
+    PUT(pair->c->json, "unlike", json_array());
     for (int i = 0; i < count; i++) add_unlike(pair, found[i].name, found[i].a, found[i].b);
     for (int s = 0; s < 2; s++) find_keys(pair, s);
     return ST_OK;
@@ -350,8 +350,8 @@ enum status comparison_judge(struct pair *pair)
 
 const char *comparison_reason(const struct comparison *comparison, const char *name)
 {
-    EACH (json_object_get(comparison->figures, "reasons"), i, reason)
-        if (!strcmp(figure_string(reason, "name"), name)) return figure_string(reason, "text");
+    EACH (json_object_get(comparison->json, "reasons"), i, reason)
+        if (!strcmp(json_string_at(reason, "name"), name)) return json_string_at(reason, "text");
     return NULL;
 }
 
@@ -359,7 +359,7 @@ enum verdict comparison_verdict(const struct comparison *comparison)
 {
     if (comparison->differs) return VERDICT_DIFFERS;
     if (*comparison->fault) return VERDICT_NOT_CAUGHT;
-    return json_array_size(json_object_get(comparison->figures, "reasons")) ? VERDICT_UNPROVEN : VERDICT_EQUAL;
+    return json_array_size(json_object_get(comparison->json, "reasons")) ? VERDICT_UNPROVEN : VERDICT_EQUAL;
 }
 
 enum status comparison_status(const struct comparison *comparison)

@@ -17,7 +17,7 @@
 
 /* ---- processes that read ---- */
 
-/* What is done for each of many files or pairs of files, and a figure that says that one could not be read. */
+/* What is done for each of many files or pairs of files, and a number that says that one could not be read. */
 struct result_reading {
     json_t *(*read)(const void *of, size_t i);
     bool (*failed)(const json_t *made);
@@ -26,7 +26,7 @@ struct result_reading {
     const char *progress;
 };
 
-/* The process: writes a figure after the other, and ends with one that failed, since a damaged file may have left the
+/* The process: writes a number after the other, and ends with one that failed, since a damaged file may have left the
  * library in any state. */
 static _Noreturn void read_on(const struct result_reading *r, size_t first, int to)
 {
@@ -100,7 +100,7 @@ static void add_spec(json_t *row, json_t *match, struct result *r)
     }
     PUT_ALL(match, KEY("trains", DIGEST_TEXT(digest_bytes(trains, strlen(trains)))),
             KEY("how", DIGEST_TEXT(digest_bytes(how, strlen(how)))));
-    if (batch && batch->kind == YAML_TEXT) PUT(row, "batch", figure_plain(batch->text));
+    if (batch && batch->kind == YAML_TEXT) PUT(row, "batch", json_of_plain(batch->text));
 }
 
 /* Lines such as "batch: 8 -> 4". "set" and "was": the values of each key. */
@@ -127,7 +127,7 @@ static json_t *unreadable(const char *reason)
     return json_pack("{s:s, s:s, s:s, s:n, s:i, s:n, s:n, s:n, s:s, s:s, s:s, s:s, s:s, s:o}", "side", "", "policy", "",
                      "batch", "", "steps", "pieces", 1, "peak_bytes", "live_peak_bytes", "step_ns", "status",
                      "unreadable", "verdict", "-", "baseline", "", "overrides", "", "created", "", "reason",
-                     figure_plain(reason));
+                     json_of_plain(reason));
 }
 
 static json_t *read_row(const void *paths, size_t i)
@@ -148,11 +148,11 @@ static json_t *read_row(const void *paths, size_t i)
     PUT(row, "match", match);
     const bool readable = h5_status(&r->h5) == ST_OK;
     PUT_ALL(row, KEY("status", readable ? r->now : "unreadable"),
-            KEY("reason", readable ? json_null() : figure_plain(status_message())));
+            KEY("reason", readable ? json_null() : json_of_plain(status_message())));
     return row;
 }
 
-static bool is_unreadable(const json_t *row) { return figure_string(row, "reason"); }
+static bool is_unreadable(const json_t *row) { return json_string_at(row, "reason"); }
 
 static json_t *lost_row(const void *paths, size_t i, int ended)
 {
@@ -181,7 +181,7 @@ static json_t *compare_pair(const void *pairs, size_t i)
     struct comparison comparison;
     const enum status compared = compare_files(pair->baseline, pair->variant, &comparison),
                       status = compared == ST_OK ? comparison_status(&comparison) : ST_OK;
-    json_decref(comparison.figures);
+    json_decref(comparison.json);
     if (compared != ST_OK) return json_string("-");
     return json_string(status == ST_OK ? "equal" : status == ST_DIFFERS ? "DIFFERS" : "unproven");
 }
@@ -208,7 +208,7 @@ static bool same(const json_t *a, const json_t *b, const char *key)
 
 bool result_row_is_whole(const json_t *row)
 {
-    return !figure_string(row, "reason") && json_is_true(json_object_get(json_object_get(row, "match"), "whole"));
+    return !json_string_at(row, "reason") && json_is_true(json_object_get(json_object_get(row, "match"), "whole"));
 }
 
 json_t *result_baselines(const json_t *rows)
@@ -216,8 +216,8 @@ json_t *result_baselines(const json_t *rows)
     json_t *all = json_object();
     EACH (rows, i, row) {
         const json_t *match = json_object_get(row, "match");
-        if (!result_row_is_whole(row) || strcmp(figure_string(row, "side"), "baseline") != 0) continue;
-        const char *trains = figure_string(match, "trains");
+        if (!result_row_is_whole(row) || strcmp(json_string_at(row, "side"), "baseline") != 0) continue;
+        const char *trains = json_string_at(match, "trains");
         json_t *same = json_object_get(all, trains);
         if (!same) PUT(all, trains, same = json_array());
         json_array_append(same, row);
@@ -229,10 +229,10 @@ const json_t *result_row_baseline(const json_t *baselines, const json_t *run)
 {
     int best = -1;
     const json_t *baseline = NULL, *of = json_object_get(run, "match");
-    EACH (json_object_get(baselines, figure_string(of, "trains")), i, row) {
+    EACH (json_object_get(baselines, json_string_at(of, "trains")), i, row) {
         const json_t *its = json_object_get(row, "match");
         const int matches = 2 * same(of, its, "invocation") + same(of, its, "how");
-        const bool newer = baseline && strcmp(figure_string(row, "created"), figure_string(baseline, "created")) >= 0;
+        const bool newer = baseline && strcmp(json_string_at(row, "created"), json_string_at(baseline, "created")) >= 0;
         if (!same(run, row, "experiment") || matches < best || (matches == best && !newer)) continue;
         best = matches;
         baseline = row;

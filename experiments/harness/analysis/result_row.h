@@ -1,9 +1,9 @@
-/* Result files as rows of figures, and their verdicts. Files are read by processes of their own, because some damaged
+/* Result files as rows of numbers, and their verdicts. Files are read by processes of their own, because some damaged
  * ones crash the process that reads them; work_report() counts them.
  */
 #pragma once
 
-#include "analysis/figures.h"
+#include "analysis/json_tree.h"
 
 /* The keys of `rematch list --json` that the file determines; "reason": why it cannot be read, null: it can; "pieces":
  * processes that worked on the run, above 1 where it was resumed. "match": what a variant and its baseline are matched

@@ -314,21 +314,21 @@ static int verdict(const struct verification *v)
     return v->code == 0 && (v->bounds_unjudged || v->steps == STEPS_CLOSE) ? (int)ST_UNPROVEN : v->code;
 }
 
-int verify_file(const char *path, const struct verify_request *request, json_t **figures, FILE *out)
+int verify_file(const char *path, const struct verify_request *request, json_t **json, FILE *out)
 {
     struct verification v = {.request = request, .moved = -1};
     struct resolved_spec again = {.descriptor = -1};
     enum status status = result_open(path, &v.result);
     char absolute[PATH_MAX];
     v.path = realpath(path, absolute) ? absolute : path;
-    if (status == ST_OK) status = judge(&v, &again, figures ? NULL : out);
+    if (status == ST_OK) status = judge(&v, &again, json ? NULL : out);
     int code = (int)report_error(status);
     if (status == ST_OK) code = verdict(&v);
     /* a bundle's own file is neither a wrong argument nor damaged on its way */
     if (request->elsewhere && (!v.result || status == ST_SPEC)) code = ST_DIFFERS;
-    if (figures) *figures = status == ST_OK ? verify_figures(&v, code) : NULL;
+    if (json) *json = status == ST_OK ? verify_json(&v, code) : NULL;
     if (again.descriptor >= 0) close(again.descriptor);
-    json_decref(v.comparison.figures);
+    json_decref(v.comparison.json);
     spec_destroy(v.spec);
     result_close(v.result);
     return code;

@@ -32,7 +32,7 @@ struct verification {
     const char *wrong;        /* in the plan */
     int moved;                /* a buffer that lies elsewhere than in the plan of the hash; -1: none is known */
     size_t placed;            /* its offset there */
-    const char *wrong_record; /* in the other figures of the run */
+    const char *wrong_record; /* in the other numbers of the run */
     const char *wrong_bound;
     const char *bounds_unjudged; /* why they could not be computed again; NULL: they were */
     enum steps_found steps;
@@ -43,23 +43,23 @@ struct verification {
     struct environment_difference difference[ENVIRONMENT_ROWS]; /* a: when the file was written, b: now */
 };
 
-/* Figures that follow from no other figure and from no second run; NULL-terminated. */
+/* Numbers that follow from no other number and from no second run; NULL-terminated. */
 extern const char *const verify_not_checked[];
 
-/* Judges the plan in a plan or result file, its lower bounds and the other figures of its run; and, unless plan_only or
+/* Judges the plan in a plan or result file, its lower bounds and the other numbers of its run; and, unless plan_only or
  * there are no steps, runs the file's resolved spec again with that plan, for as many steps as the file has, in a
  * process and a temporary folder of its own, and compares every bit. Returns the exit code: 0 all is right and the bits
- * are the same; 1 something is wrong, and out names the op and buffer, the bound or figure, or the step and tensor, or
+ * are the same; 1 something is wrong, and out names the op and buffer, the bound or number, or the step and tensor, or
  * the run has a planted fault; 4 all that was judged is right, but the bounds could not be judged with the kernels
  * here, or not every bit with other kernels; else the status of reading or running, reported on stderr. Where bits
- * differ or the run cannot be repeated, out lists what has changed since the file was written. figures: instead of
+ * differ or the run cannot be repeated, out lists what has changed since the file was written. numbers: instead of
  * printing on out, becomes one object, NULL where the file cannot be read; or NULL. */
-int verify_file(const char *path, const struct verify_request *request, json_t **figures, FILE *out);
+int verify_file(const char *path, const struct verify_request *request, json_t **json, FILE *out);
 
 /* The parts of a file's run id. */
 enum status verify_run_id(struct result *result, struct run_id_parts *identity);
 
-/* verify_record.c: whether the file's figures agree with each other: sets wrong_record. */
+/* verify_record.c: whether the file's numbers agree with each other: sets wrong_record. */
 enum status verify_record(struct verification *verification);
 
 /* report/verify_print.c: the plan's status and findings; what is never checked; those of
@@ -67,4 +67,4 @@ enum status verify_record(struct verification *verification);
 void verify_print_plan(const struct verification *verification, FILE *out);
 void verify_print_not_checked(FILE *out);
 void verify_print_run(const struct verification *verification, FILE *out);
-json_t *verify_figures(const struct verification *verification, int code);
+json_t *verify_json(const struct verification *verification, int code);

@@ -1,5 +1,5 @@
-/* The figures of a file's run, checked against each other. Contract: the first figure that does not follow from the
- * others is named, with the expected value; figures that depend on no other are in verify_not_checked[]. */
+/* The numbers of a file's run, checked against each other. Contract: the first number that does not follow from the
+ * others is named, with the expected value; numbers that depend on no other are in verify_not_checked[]. */
 #include <math.h>
 #include <string.h>
 
@@ -366,8 +366,8 @@ static enum status check_state(const struct verification *v)
 
 /* ---- the summary ---- */
 
-/* Figures that follow from the steps, the plan and what was measured. */
-static enum status check_figures(const struct verification *v)
+/* Numbers that follow from the steps, the plan and what was measured. */
+static enum status check_numbers(const struct verification *v)
 {
     struct result *r = v->result;
     const bool device = on_device(v);
@@ -377,9 +377,9 @@ static enum status check_figures(const struct verification *v)
         .high_water = number_at(v, "/summary", "high_water_bytes"),
         .device_used = device ? number_at(v, "/summary", "device_used_bytes") : 0,
     };
-    const struct record_figures expected = record_figures(r, &summary, count[COUNT_PEAK], count[COUNT_STATIC] + arena);
-    const struct field *const columns[] = {record_figure_columns, record_device_columns};
-    struct record_figures found = {0};
+    const struct record_numbers expected = record_numbers(r, &summary, count[COUNT_PEAK], count[COUNT_STATIC] + arena);
+    const struct field *const columns[] = {record_number_columns, record_device_columns};
+    struct record_numbers found = {0};
     for (int i = 0; i < (device ? 2 : 1); i++) {
         size_t row;
         char is[96], should[96];
@@ -437,7 +437,7 @@ static enum status check_sums(const struct verification *v)
 static enum status check_summary(const struct verification *v)
 {
     if (is(v, "planned") || is(v, "running")) return ST_OK;
-    TRY(check_figures(v));
+    TRY(check_numbers(v));
     TRY(check_prediction(v));
     return check_sums(v);
 }
@@ -453,7 +453,7 @@ enum status verify_record(struct verification *v)
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
         enum status status = checks[i](v);
         const enum status read = h5_status(&v->result->h5);
-        if (read != ST_OK) return read; /* the check saw zeros instead of the file's figures */
+        if (read != ST_OK) return read; /* the check saw zeros instead of the file's numbers */
         if (status == ST_OK) continue;
         v->wrong_record = region_text(v->result->region, "%s", status_message());
         return status == ST_DIFFERS ? ST_OK : status;

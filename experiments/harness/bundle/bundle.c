@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/figures.h"
+#include "analysis/json_tree.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "build.h"
@@ -52,7 +52,7 @@ static enum status add_texts(struct bundle *b, struct result *r, const char *ste
 static enum status add_run(struct bundle *b, const char *path)
 {
     bool there;
-    json_t *figures;
+    json_t *json;
     result_auto *r = NULL;
     TRY(result_open(path, &r));
     if (!r->whole || (strcmp(r->now, "completed") != 0 && strcmp(r->now, "planned") != 0))
@@ -65,16 +65,16 @@ static enum status add_run(struct bundle *b, const char *path)
     if (there) return ST_OK;
     b->other |= strcmp(h5_read_attribute_text(&r->h5, "/", "software_version", "", r->region), BUILD_COMMIT) != 0;
     TRY(bundle_add(b, name, path, NULL));
-    TRY(show_figures(path, &figures));
-    json_object_set_new(figures, "path", figure_text(name)); /* cppcheck 2.10 crashes on PUT() here */
+    TRY(show_json(path, &json));
+    json_object_set_new(json, "path", json_of_text(name)); /* cppcheck 2.10 crashes on PUT() here */
     region_grow(b->region, &b->run, b->runs, sizeof *b->run);
-    b->run[b->runs++] = figures;
+    b->run[b->runs++] = json;
     return add_texts(b, r, stem);
 }
 
 static int by_name(const void *a, const void *b)
 {
-    return strcmp(figure_string(*(json_t *const *)a, "path"), figure_string(*(json_t *const *)b, "path"));
+    return strcmp(json_string_at(*(json_t *const *)a, "path"), json_string_at(*(json_t *const *)b, "path"));
 }
 
 static enum status collect(struct bundle *b, int runs, const char *const *run)

@@ -12,7 +12,7 @@ struct bundle {
     int files, runs;
     bool other; /* another version of the program did a run */
     struct tar_file *file;
-    json_t **run; /* by run: its figures as `rematch show --json` has them; "path" is its name in the bundle */
+    json_t **run; /* by run: its numbers as `rematch show --json` has them; "path" is its name in the bundle */
 };
 
 /* Writes the result files, their specs, and what bundle_describe() adds to the archive path. The same runs give the
@@ -20,7 +20,7 @@ struct bundle {
  * experiment is called; ST_FAILED: unreadable, or the archive cannot be written. */
 enum status bundle_write(int runs, const char *const *run, const char *path, FILE *out);
 
-/* Fills a bundle, of which region is set, with the files of those runs, ordered by name. Frees the figures. */
+/* Fills a bundle, of which region is set, with the files of those runs, ordered by name. Frees the numbers. */
 enum status bundle_collect(struct bundle *bundle, int runs, const char *const *run);
 
 /* describe.c: adds README.md and ro-crate-metadata.json (RO-Crate 1.1), from the runs and files so far. */

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "analysis/figures.h"
+#include "analysis/json_tree.h"
 #include "analysis/result_row.h"
 #include "analysis/verify.h"
 #include "base/file.h"
@@ -100,14 +100,14 @@ static void compare_pairs(struct findings *f, const char *folder, const char *wh
 {
     json_auto_t *rows = list_runs(folder);
     EACH (rows, i, row) {
-        const char *verdict = figure_string(row, "verdict"), *baseline = figure_string(row, "baseline");
-        if (!result_row_is_whole(row) || strcmp(figure_string(row, "side"), "variant") != 0) continue;
+        const char *verdict = json_string_at(row, "verdict"), *baseline = json_string_at(row, "baseline");
+        if (!result_row_is_whole(row) || strcmp(json_string_at(row, "side"), "variant") != 0) continue;
         const bool equal = !strcmp(verdict, "equal"), unequal = !strcmp(verdict, "DIFFERS");
         f->equal += equal;
         f->unequal += unequal;
         f->unproven += !equal && !unequal;
         const char *a = *baseline ? baseline + strlen(folder) + 1 : "no baseline",
-                   *b = figure_string(row, "file") + strlen(folder) + 1;
+                   *b = json_string_at(row, "file") + strlen(folder) + 1;
         if (!f->json) fprintf(f->out, "pair      %s: %s and %s: %s\n", what, a, b, verdict);
         json_array_append_new(f->pairs, json_pack("{s:s, s:s, s:s, s:s}", "which", what, "baseline", a, "variant", b,
                                                   "verdict", verdict));
@@ -152,10 +152,10 @@ static int verify_all(struct findings *f, const char *path)
     if (stat(f->again, &there) == 0) compare_pairs(f, f->again, "as run again");
     const int code = print_verdict(f);
     if (f->json)
-        figures_answer(json_pack("{s:s, s:s, s:i, s:b, s:s, s:O, s:O}", "bundle", path, "sha256", whole.sha256, "files",
-                                 files, "holds", code == ST_OK, "described", f->difference ? f->difference : "right",
-                                 "runs", f->run, "pairs", f->pairs),
-                       "verify-bundle", f->out);
+        json_answer(json_pack("{s:s, s:s, s:i, s:b, s:s, s:O, s:O}", "bundle", path, "sha256", whole.sha256, "files",
+                              files, "holds", code == ST_OK, "described", f->difference ? f->difference : "right",
+                              "runs", f->run, "pairs", f->pairs),
+                    "verify-bundle", f->out);
     return code;
 }
 

@@ -2,7 +2,7 @@
  * (RO-Crate 1.1: https://w3id.org/ro/crate/1.1). */
 #include <string.h>
 
-#include "analysis/figures.h"
+#include "analysis/json_tree.h"
 #include "analysis/result_row.h"
 #include "analysis/time_doubts.h"
 #include "base/units.h"
@@ -13,13 +13,13 @@ EMBED(readme, "experiments/harness/bundle/readme.md.in");
 
 static const char *text_of(const json_t *run, const char *group, const char *name)
 {
-    const char *text = figure_string(json_object_get(run, group), name);
+    const char *text = json_string_at(json_object_get(run, group), name);
     return text ? text : "";
 }
 
 static double number_of(const json_t *run, const char *group, const char *name)
 {
-    return figure_number(json_object_get(run, group), name);
+    return json_number_at(json_object_get(run, group), name);
 }
 
 /* ---- ro-crate-metadata.json ---- */
@@ -28,7 +28,7 @@ static double number_of(const json_t *run, const char *group, const char *name)
 static json_t *entity(json_t *graph, const char *id, const char *type, const char *name)
 {
     EACH (graph, i, known)
-        if (strcmp(figure_string(known, "@id"), id) == 0) return known;
+        if (strcmp(json_string_at(known, "@id"), id) == 0) return known;
     json_t *one = json_pack("{s:s, s:s, s:s}", "@id", id, "@type", type, "name", name);
     ADD(graph, one);
     return one;
@@ -51,7 +51,7 @@ static const char *type_of(const char *name)
 static void add_run(const struct bundle *b, const json_t *run, json_t *graph)
 {
     static const char libs[] = "/provenance/libs";
-    const char *file = figure_string(run, "path"), *digest = text_of(run, "/provenance/data", "digest_xxh3"),
+    const char *file = json_string_at(run, "path"), *digest = text_of(run, "/provenance/data", "digest_xxh3"),
                *program = text_of(run, "/provenance/build", "program_xxh3");
     const char *program_id = region_text(b->region, "#program-%s", program),
                *data_id = region_text(b->region, "#data-%s", digest),
@@ -112,7 +112,7 @@ static void print_runs(const struct bundle *b, FILE *out)
 {
     for (int i = 0; i < b->runs; i++) {
         const json_t *run = b->run[i];
-        fprintf(out, "| %s | %s | %s | %.0f | %.9g | %.9g | %s | %s |\n", figure_string(run, "path"),
+        fprintf(out, "| %s | %s | %s | %.0f | %.9g | %.9g | %s | %s |\n", json_string_at(run, "path"),
                 text_of(run, "/", "variant"), text_of(run, "/plan", "policy"), number_of(run, "/summary", "steps"),
                 loss_of(run, false), loss_of(run, true), BYTES_TEXT(number_of(run, "/plan", "peak_bytes")),
                 DURATION_TEXT((uint64_t)number_of(run, "/summary", "wall_ns")));
@@ -124,10 +124,10 @@ static enum status print_doubt(const json_t *baseline, const json_t *variant, FI
 {
     static const char *const sides[] = {"the baseline", "the variant"};
     result_auto *a = NULL, *b = NULL;
-    TRY(result_open(figure_string(baseline, "file"), &a));
-    TRY(result_open(figure_string(variant, "file"), &b));
+    TRY(result_open(json_string_at(baseline, "file"), &a));
+    TRY(result_open(json_string_at(variant, "file"), &b));
     const char *doubts = time_doubts(a, b, sides);
-    if (doubts) fprintf(out, "- %s: %s.\n", figure_string(variant, "name"), doubts);
+    if (doubts) fprintf(out, "- %s: %s.\n", json_string_at(variant, "name"), doubts);
     return ST_OK;
 }
 
@@ -150,7 +150,7 @@ static enum status print_doubts(const struct bundle *b, FILE *out)
 {
     json_auto_t *rows = rows_of(b), *baselines = result_baselines(rows);
     EACH (rows, i, run) {
-        const bool variant = result_row_is_whole(run) && !strcmp(figure_string(run, "side"), "variant");
+        const bool variant = result_row_is_whole(run) && !strcmp(json_string_at(run, "side"), "variant");
         const json_t *baseline = variant ? result_row_baseline(baselines, run) : NULL;
         if (baseline) TRY(print_doubt(baseline, run, out));
     }

@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "analysis/figures.h"
+#include "analysis/json_tree.h"
 #include "console/arguments.h"
 #include "job/job.h"
 
@@ -56,12 +56,12 @@ enum status follow_file(const char *path, FILE *out);
  * ten seconds. ST_SPEC: none is going on. */
 enum status follow_experiment(const struct spec *spec, FILE *out);
 
-/* ---- report.c: result and plan files as one page, as figures for papers, and as a trace ---- */
+/* ---- report.c: result and plan files as one page, as drawings for papers, and as a trace ---- */
 
 /* The files are operands, --out, --figures and --trace name what is made of them: a page, report.html where none of
  * them is given; --pareto: with the plans of all policies, however large the network. Reads every file before anything
  * is written. ST_SPEC, ST_FAILED: a file is no result file, is damaged, or cannot be written, or the page or trace
- * would replace another kind of file; ST_MISSING: figures need a program that is not installed. Prints what was
+ * would replace another kind of file; ST_MISSING: drawings need a program that is not installed. Prints what was
  * written. */
 enum status report_make(struct arguments *arguments);
 

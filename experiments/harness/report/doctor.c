@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analysis/figures.h"
+#include "analysis/json_tree.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "build.h"
@@ -29,7 +29,8 @@ struct doctor {
 
 static void check(struct doctor *d, enum state state, const char *what, const char *said)
 {
-    ADD(d->checks, json_pack("{s:s, s:s, s:o}", "state", state_names[state], "what", what, "text", figure_plain(said)));
+    ADD(d->checks,
+        json_pack("{s:s, s:s, s:o}", "state", state_names[state], "what", what, "text", json_of_plain(said)));
     if (state > d->worst) d->worst = state;
 }
 
@@ -123,7 +124,7 @@ static void check_data(struct doctor *d)
     }
 }
 
-static json_t *system_figures(struct doctor *d)
+static json_t *json_of_system(struct doctor *d)
 {
     struct provenance_text text[PROVENANCE_TEXTS];
     const int count = provenance_system(NULL, d->region, text);
@@ -140,18 +141,18 @@ enum status doctor(struct arguments *arguments)
 {
     const bool json = arguments->given[OPTION_JSON];
     struct doctor d = {.region = arguments->region, .checks = json_array()};
-    json_auto_t *system = system_figures(&d), *checks = d.checks;
+    json_auto_t *system = json_of_system(&d), *checks = d.checks;
     check_packages(&d);
     check_backends(&d);
     check_data(&d);
     arguments->code = d.worst > STATE_ABSENT ? ST_MISSING : ST_OK;
     if (json)
-        figures_answer(json_pack("{s:b, s:O, s:O}", "fine", !arguments->code, "system", system, "checks", checks),
-                       "doctor", stdout);
+        json_answer(json_pack("{s:b, s:O, s:O}", "fine", !arguments->code, "system", system, "checks", checks),
+                    "doctor", stdout);
     else
         show_group("system", system, stdout);
     EACH (json ? NULL : checks, i, row)
-        printf("%-18s  %-7s  %s\n", figure_string(row, "what"), figure_string(row, "state"),
-               figure_string(row, "text"));
+        printf("%-18s  %-7s  %s\n", json_string_at(row, "what"), json_string_at(row, "state"),
+               json_string_at(row, "text"));
     return ST_OK;
 }

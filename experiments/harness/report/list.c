@@ -11,7 +11,7 @@
 #include "console/terminal.h"
 #include "console/utf8.h"
 #include "console/work_line.h"
-#include "report/figures_text.h"
+#include "report/text_table.h"
 #include "spec/spec.h"
 
 /* ---- folders ---- */
@@ -54,9 +54,9 @@ static json_t *rows_below(const char *root, struct region *region)
     json_t *runs = json_array(), *run;
     for (int k = 0; k < count; k++) {
         const char *name = found[k].name;
-        ADD(runs, run = FIGURES(KEY("experiment", found[k].folder),
-                                KEY("run", region_text(region, "%.*s", (int)(strstr(name, ".h5") - name), name)),
-                                KEY("file", path[k])));
+        ADD(runs, run = OBJECT(KEY("experiment", found[k].folder),
+                               KEY("run", region_text(region, "%.*s", (int)(strstr(name, ".h5") - name), name)),
+                               KEY("file", path[k])));
         json_object_update(run, json_array_get(rows, (size_t)k));
     }
     return runs;
@@ -67,7 +67,7 @@ static int by_creation(const void *left, const void *right)
     static const char *const keys[] = {"experiment", "created", "file"};
     const json_t *a = *(json_t *const *)left, *b = *(json_t *const *)right;
     int order = 0;
-    for (int i = 0; i < 3 && !order; i++) order = strcmp(figure_string(a, keys[i]), figure_string(b, keys[i]));
+    for (int i = 0; i < 3 && !order; i++) order = strcmp(json_string_at(a, keys[i]), json_string_at(b, keys[i]));
     return order;
 }
 
@@ -75,7 +75,7 @@ static int by_creation(const void *left, const void *right)
 
 static bool completed(const json_t *run, const char *side)
 {
-    return result_row_is_whole(run) && !strcmp(figure_string(run, "side"), side);
+    return result_row_is_whole(run) && !strcmp(json_string_at(run, "side"), side);
 }
 
 /* Puts "verdict" and "baseline" of each variant that has one. */
@@ -90,7 +90,7 @@ static void add_verdicts(const json_t *runs, struct region *region)
     EACH (runs, i, run) {
         const json_t *baseline = completed(run, "variant") ? result_row_baseline(baselines, run) : NULL;
         if (!baseline) continue;
-        pair[pairs] = (struct result_pair){figure_string(baseline, "file"), figure_string(run, "file")};
+        pair[pairs] = (struct result_pair){json_string_at(baseline, "file"), json_string_at(run, "file")};
         of[pairs++] = run;
     }
     json_auto_t *verdicts = result_verdicts(pair, pairs);
@@ -138,7 +138,7 @@ const char *list_verdict(const char *path, struct region *region)
     if (!completed(row_of, "variant"))
         return completed(row_of, "baseline") ? "a baseline, with which variants are compared" : "none: not a whole run";
     json_auto_t *baselines = result_baselines(rows);
-    const char *baseline = figure_string(result_row_baseline(baselines, row_of), "file");
+    const char *baseline = json_string_at(result_row_baseline(baselines, row_of), "file");
     if (!baseline) return "none: its folder has no baseline that trains the same";
     json_auto_t *found = result_verdicts(&(struct result_pair){baseline, path}, 1);
     for (size_t i = 0; i < sizeof says / sizeof *says; i++)
@@ -152,8 +152,8 @@ const char *list_verdict(const char *path, struct region *region)
 /* How a run ended, in the text's table. */
 static const char *outcome(const json_t *run)
 {
-    if (!result_row_is_whole(run)) return figure_string(run, "status");
-    return figure_string(run, completed(run, "variant") ? "verdict" : "side");
+    if (!result_row_is_whole(run)) return json_string_at(run, "status");
+    return json_string_at(run, completed(run, "variant") ? "verdict" : "side");
 }
 
 static const json_t *of_match(const json_t *run, const char *which, const char *key)
@@ -169,12 +169,12 @@ static void put_values(const json_t *runs, const char *key)
     for (int pass = 0; pass < 2; pass++) {
         EACH (runs, i, run) {
             char of[512];
-            snprintf(of, sizeof of, "%s/%s", figure_string(run, "experiment"), figure_string(run, "side"));
+            snprintf(of, sizeof of, "%s/%s", json_string_at(run, "experiment"), json_string_at(run, "side"));
             const json_t *set = of_match(run, "set", key), *was = of_match(run, "was", key);
             if (!pass && was) json_object_set(before, of, (json_t *)was);
             if (!pass) continue;
             const json_t *value = set ? set : json_object_get(before, of);
-            if (value && (strncmp(key, "policy", 6) != 0 || strcmp(figure_string(run, "side"), "baseline") != 0))
+            if (value && (strncmp(key, "policy", 6) != 0 || strcmp(json_string_at(run, "side"), "baseline") != 0))
                 json_object_set(run, key, (json_t *)value); /* a baseline's policy is store_all */
         }
     }
@@ -218,14 +218,14 @@ static void print_text(const json_t *runs, FILE *out)
     json_auto_t *readable = json_array();
     bool folders = false;
     EACH (runs, i, run) {
-        folders |= *figure_string(run, "experiment") != '\0';
-        PUT_ALL(run, KEY("outcome", outcome(run)), KEY("resumed", json_boolean(figure_number(run, "pieces") > 1)));
-        if (!figure_string(run, "reason")) json_array_append(readable, run);
+        folders |= *json_string_at(run, "experiment") != '\0';
+        PUT_ALL(run, KEY("outcome", outcome(run)), KEY("resumed", json_boolean(json_number_at(run, "pieces") > 1)));
+        if (!json_string_at(run, "reason")) json_array_append(readable, run);
     }
-    const char *keys = figures_unshared(readable, columns_of(runs, folders, region), "run", region, out);
-    figures_table(runs, keys, 0, false, out);
+    const char *keys = text_unshared(readable, columns_of(runs, folders, region), "run", region, out);
+    text_table(runs, keys, 0, false, out);
     EACH (runs, k, row)
-        if (figure_string(row, "reason")) fprintf(out, "%s\n", figure_string(row, "reason"));
+        if (json_string_at(row, "reason")) fprintf(out, "%s\n", json_string_at(row, "reason"));
 }
 
 /* ---- experiments ---- */
@@ -255,9 +255,9 @@ static enum status add_experiment(const char *path, json_t *all)
     json_auto_t *row = file ? result_row(file) : NULL;
     json_t *last = json_null();
     if (row)
-        last = FIGURES(KEY("file", file), KEY("status", figure_string(row, "status")),
-                       KEY("created", figure_string(row, "created")));
-    ADD(all, FIGURES(KEY("name", spec->name), KEY("title", spec->title), KEY("path", spec->path), KEY("last", last)));
+        last = OBJECT(KEY("file", file), KEY("status", json_string_at(row, "status")),
+                      KEY("created", json_string_at(row, "created")));
+    ADD(all, OBJECT(KEY("name", spec->name), KEY("title", spec->title), KEY("path", spec->path), KEY("last", last)));
     return ST_OK;
 }
 
@@ -265,11 +265,11 @@ static void print_experiments(const json_t *all, FILE *out)
 {
     EACH (all, i, one) {
         const json_t *last = json_object_get(one, "last");
-        const char *title = figure_string(one, "title"), *created = figure_string(last, "created");
-        fprintf(out, "%-24s %s\n", figure_string(one, "name"), title ? title : "");
+        const char *title = json_string_at(one, "title"), *created = json_string_at(last, "created");
+        fprintf(out, "%-24s %s\n", json_string_at(one, "name"), title ? title : "");
         if (created)
-            fprintf(out, "%-24s %s%s%s, %s\n", "", figure_string(last, "status"), *created ? " " : "", created,
-                    figure_string(last, "file"));
+            fprintf(out, "%-24s %s%s%s, %s\n", "", json_string_at(last, "status"), *created ? " " : "", created,
+                    json_string_at(last, "file"));
     }
 }
 
@@ -283,7 +283,7 @@ static enum status list_experiments(const char *folder, const char **name, bool 
         wrong += add_experiment(path, all) != ST_OK;
     }
     if (json)
-        figures_answer(FIGURES(KEY("experiments", json_incref(all))), "list", out);
+        json_answer(OBJECT(KEY("experiments", json_incref(all))), "list", out);
     else
         print_experiments(all, out);
     return wrong ? fail(ST_SPEC, "%d of %d specs in %s are wrong", wrong, specs, folder) : ST_OK;
@@ -300,6 +300,6 @@ enum status list_folder(struct arguments *arguments)
     if (!json_array_size(runs)) return list_experiments(folder, specs, json, stdout);
     if (!json) print_text(runs, stdout);
     EACH (json ? runs : NULL, i, run) json_object_del(run, "match");
-    if (json) figures_answer(FIGURES(KEY("runs", json_incref(runs))), "list", stdout);
+    if (json) json_answer(OBJECT(KEY("runs", json_incref(runs))), "list", stdout);
     return ST_OK;
 }

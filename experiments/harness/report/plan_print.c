@@ -4,15 +4,14 @@
 #include "analysis/plan_summary.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "report/figures_text.h"
+#include "report/text_table.h"
 #include "spec/graph_build.h"
 
 enum { TENSORS_SHOWN = 8, NAMES_SHOWN = 40 };
 
 /* A number in the unit that key ends with. Those of a network without kernels are exact: bytes may be set as a budget,
  * and times, which stand for flops, are in the unit of its file. */
-#define NUMBER(plan, key, number)                                                                                      \
-    figures_number((key), (double)(number), !(plan)->network->backend, (char[UNIT_TEXT]){""})
+#define NUMBER(plan, key, number) text_number((key), (double)(number), !(plan)->network->backend, (char[UNIT_TEXT]){""})
 
 /* "  label                 412.3 MiB  note"; note "": none. */
 static void print_bytes(const struct plan *plan, const char *label, size_t bytes, const char *note, FILE *out)
@@ -24,7 +23,7 @@ static void print_bytes(const struct plan *plan, const char *label, size_t bytes
 static const char *parameters_text(const struct plan_summary *s, char *text, size_t room)
 {
     const int tensors = s->job->graph->parameters;
-    snprintf(text, room, "%.0f in %d tensor%s", figure_number(s->figures, "parameters"), tensors, text_plural(tensors));
+    snprintf(text, room, "%.0f in %d tensor%s", json_number_at(s->json, "parameters"), tensors, text_plural(tensors));
     return s->job->backend ? text : "";
 }
 
@@ -65,18 +64,18 @@ static void print_peak(const json_t *peak, bool exact, FILE *out)
     json_t *tensors = json_object_get(peak, "tensors");
     json_auto_t *shown = json_array();
     size_t rest = 0;
-    fprintf(out, "\nthe peak is set by op %.0f, %s; live there:\n", figure_number(peak, "number"),
-            figure_string(peak, "op"));
+    fprintf(out, "\nthe peak is set by op %.0f, %s; live there:\n", json_number_at(peak, "number"),
+            json_string_at(peak, "op"));
     EACH (tensors, i, row) {
         if (i < TENSORS_SHOWN)
             json_array_append(shown, row);
         else
-            rest += (size_t)figure_number(row, "bytes");
+            rest += (size_t)json_number_at(row, "bytes");
     }
     if (rest)
         ADD(shown, json_pack("{s:o, s:o}", "name", json_sprintf("%zu more", json_array_size(tensors) - TENSORS_SHOWN),
-                             "bytes", figure_unsigned(rest)));
-    figures_table(shown, "name bytes category", 2, exact, out);
+                             "bytes", json_of_unsigned(rest)));
+    text_table(shown, "name bytes category", 2, exact, out);
 }
 
 /* Only where costs were measured; and where that was. */
@@ -185,12 +184,12 @@ static void print_head(const struct plan_summary *s, FILE *out)
     spec_print_head(spec, out);
     if (!backend)
         fprintf(out, "policy %s on %.0f nodes in %.0f stages; times are in the file's unit\n\n", spec->policy->name,
-                figure_number(s->figures, "nodes"), figure_number(s->figures, "stages"));
+                json_number_at(s->json, "nodes"), json_number_at(s->json, "stages"));
     if (spec->graph && spec->graph->mapping) fprintf(out, "%s\n\n", spec->graph->mapping);
     if (!backend) return;
     fprintf(out,
             "policy %s on %d nodes in %.0f stages; batch %lld of %s; backend %s, %s%s%s, %s, %lld thread%s%s%s\n\n",
-            spec->policy->name, s->job->graph->nodes, figure_number(s->figures, "stages"), (long long)spec->batch,
+            spec->policy->name, s->job->graph->nodes, json_number_at(s->json, "stages"), (long long)spec->batch,
             shape_print(&s->job->graph->value[0].shape, shape), spec->backend, backend->device ? backend->device : "",
             backend->device ? ", " : "", backend->libraries ? backend->libraries : "no library",
             backend->isa ? backend->isa : "any isa", (long long)backend->options.threads,
@@ -201,10 +200,10 @@ static void print_head(const struct plan_summary *s, FILE *out)
 /* Which layers compute a slice at a time is a rule (model/slicing.h); so the plan says, and the rule. */
 static void print_slices(const json_t *all, FILE *out)
 {
-    const double slices = figure_number(all, "slices");
+    const double slices = json_number_at(all, "slices");
     const json_t *whole = json_object_get(all, "whole_layers");
     if (slices < 2) return;
-    fprintf(out, "every layer computes %.0f slices of %.0f samples\n", slices, figure_number(all, "batch") / slices);
+    fprintf(out, "every layer computes %.0f slices of %.0f samples\n", slices, json_number_at(all, "batch") / slices);
     print_names(whole, "  except, at once: ", out);
     if (json_array_size(whole))
         fprintf(out, "  (linear over %d MiB, under %d rows a slice; slices: 1; sum, flatten of these)\n",
@@ -215,39 +214,38 @@ static void print_slices(const json_t *all, FILE *out)
 /* None of these plans is placed. */
 static void print_choices(const struct plan_summary *s, bool exact, FILE *out)
 {
-    const json_t *choices = json_object_get(s->figures, "choices"), *front = json_object_get(s->figures, "front");
+    const json_t *choices = json_object_get(s->json, "choices"), *front = json_object_get(s->json, "front");
     if (json_array_size(choices) < 2) return;
     fprintf(out, "\npolicies that require no setting%s\n",
             exact ? "" : "; the peak is the live one and what is static");
-    figures_table(choices,
-                  exact ? "policy live_peak_bytes time slowdown gap_percent remark"
-                        : "policy live_peak_bytes peak_bytes slowdown fits remark",
-                  2, exact, out);
+    text_table(choices,
+               exact ? "policy live_peak_bytes time slowdown gap_percent remark"
+                     : "policy live_peak_bytes peak_bytes slowdown fits remark",
+               2, exact, out);
     if (front) fprintf(out, "  the front of optimal has %zu points\n", json_array_size(front));
-    if (figure_string(s->figures, "front_approximation"))
-        fprintf(out, "  and is %s\n", figure_string(s->figures, "front_approximation"));
-    if (s->job->graph->nodes > figure_number(s->figures, "choices_nodes_max"))
+    if (json_string_at(s->json, "front_approximation"))
+        fprintf(out, "  and is %s\n", json_string_at(s->json, "front_approximation"));
+    if (s->job->graph->nodes > json_number_at(s->json, "choices_nodes_max"))
         fprintf(out, "  policies that search for a budget are listed for up to %.0f nodes\n",
-                figure_number(s->figures, "choices_nodes_max"));
+                json_number_at(s->json, "choices_nodes_max"));
 }
 
 void plan_summary_print(const struct plan_summary *summary, FILE *out)
 {
-    const json_t *all = summary->figures;
+    const json_t *all = summary->json;
     const bool exact = !summary->job->backend;
     print_head(summary, out);
     print_slices(all, out);
-    figures_table(json_object_get(all, "table"),
-                  exact
-                      ? "stage gradient_bytes output_bytes saved_bytes scratch_bytes forward_time backward_time action"
-                      : "stage shape output_bytes saved_bytes scratch_bytes forward_flops backward_flops action",
-                  0, exact, out);
+    text_table(json_object_get(all, "table"),
+               exact ? "stage gradient_bytes output_bytes saved_bytes scratch_bytes forward_time backward_time action"
+                     : "stage shape output_bytes saved_bytes scratch_bytes forward_flops backward_flops action",
+               0, exact, out);
     print_totals(summary, out);
     print_peak(json_object_get(all, "peak"), exact, out);
     print_time(summary, out);
     print_bounds(summary, out);
     fputs("\nschedule ", out);
-    figures_schedule(figure_string(all, "schedule"), out);
+    text_schedule(json_string_at(all, "schedule"), out);
     fputc('\n', out);
     print_names(json_object_get(all, "relus_after_pools"), "relus taken after their pools: ", out);
     print_names(json_object_get(all, "relu_bits"), "relus that save sign bits: ", out);
@@ -256,15 +254,15 @@ void plan_summary_print(const struct plan_summary *summary, FILE *out)
         fprintf(out, "\n%s this machine: needs %s of the %s that %s leaves\n",
                 plan_summary_fits(summary) ? "fits" : "does not fit", BYTES_TEXT(plan_peak(summary->job->plan)),
                 BYTES_TEXT(summary->machine.bytes), summary->machine.limit);
-    figures_notes(json_object_get(all, "notes"), "note: ", out);
-    figures_notes(json_object_get(all, "slow_nodes"), "warning: slow reference implementation: ", out);
+    text_notes(json_object_get(all, "notes"), "note: ", out);
+    text_notes(json_object_get(all, "slow_nodes"), "warning: slow reference implementation: ", out);
 }
 
 void plan_print_ops(const struct plan *plan, FILE *out)
 {
-    json_auto_t *ops = figures_of_ops(plan);
+    json_auto_t *ops = json_of_ops(plan);
     fputc('\n', out);
-    figures_table(ops, "number live_bytes op saves sets_peak", 0, !plan->network->backend, out);
+    text_table(ops, "number live_bytes op saves sets_peak", 0, !plan->network->backend, out);
 }
 
 void plan_summary_print_pair(const struct plan_summary *baseline, const struct plan_summary *variant, FILE *out)
@@ -272,19 +270,18 @@ void plan_summary_print_pair(const struct plan_summary *baseline, const struct p
     const struct plan_summary *const sides[] = {baseline, variant};
     json_auto_t *rows = json_array();
     for (int i = 0; i < 2; i++) {
-        json_t *row = json_copy(sides[i]->figures);
+        json_t *row = json_copy(sides[i]->json);
         PUT_ALL(row, KEY("planned", i ? "variant" : "baseline"),
-                KEY("peak_op", figure_string(json_object_get(row, "peak"), "op")),
-                KEY("gap_percent", figure_number(json_object_get(row, "bounds"), "gap_percent")));
+                KEY("peak_op", json_string_at(json_object_get(row, "peak"), "op")),
+                KEY("gap_percent", json_number_at(json_object_get(row, "bounds"), "gap_percent")));
         ADD(rows, row);
     }
-    figures_table(rows,
-                  "planned policy static_bytes live_peak_bytes arena_bytes peak_bytes slowdown gap_percent peak_op", 2,
-                  false, out);
+    text_table(rows, "planned policy static_bytes live_peak_bytes arena_bytes peak_bytes slowdown gap_percent peak_op",
+               2, false, out);
     char text[64];
     fprintf(out, "  parameters: %s\n", parameters_text(variant, text, sizeof text));
-    figures_notes(json_object_get(variant->figures, "notes"), "note: ", out);
-    const size_t slow = json_array_size(json_object_get(variant->figures, "slow_nodes"));
+    text_notes(json_object_get(variant->json, "notes"), "note: ", out);
+    const size_t slow = json_array_size(json_object_get(variant->json, "slow_nodes"));
     if (slow)
         fprintf(out, "warning: %zu node%s on a slow reference implementation; rematch plan names them\n", slow,
                 text_plural((int64_t)slow));

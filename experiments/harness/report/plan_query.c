@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "console/terminal.h"
-#include "report/figures_text.h"
+#include "report/text_table.h"
 #include "search/budget.h"
 
 struct answer {
@@ -18,7 +18,7 @@ struct answer {
     const struct job *job;
     struct policy_grid grid;
     size_t baseline; /* live peak of store_all, relus as written, outputs kept: 100 % of a share */
-    json_t *figures; /* as --json has them */
+    json_t *json;    /* as --json has them */
     json_t *notes;   /* texts below the table */
 };
 
@@ -27,7 +27,7 @@ struct question {
     enum option option;
     const char *name;
     unsigned must, may;                                 /* 1 << enum option */
-    enum status (*find)(struct answer *answer);         /* adds to the figures */
+    enum status (*find)(struct answer *answer);         /* adds to the numbers */
     void (*print)(const struct answer *answer, FILE *); /* what precedes the table */
     const char *rows;                                   /* the table's key */
     int indent;
@@ -46,12 +46,11 @@ static int by_peak(const void *a, const void *b)
 static void add_row(struct answer *a, const struct trial *t)
 {
     const size_t own = plan_peak(a->job->plan);
-    ADD(json_object_get(a->figures, "plans"),
-        PUT_ALL(trial_figures(t),
-                KEY("share_percent", a->baseline ? 100 * (double)t->plan.arena / (double)a->baseline : 0.0),
-                KEY("change_percent", own ? 100 * ((double)t->plan.peak / (double)own - 1) : 0.0),
-                KEY("gap_percent", t->gap), KEY("pareto", json_boolean(t->best)),
-                KEY("largest_tensors", t->peak_tensors)));
+    ADD(json_object_get(a->json, "plans"),
+        PUT_ALL(
+            trial_json(t), KEY("share_percent", a->baseline ? 100 * (double)t->plan.arena / (double)a->baseline : 0.0),
+            KEY("change_percent", own ? 100 * ((double)t->plan.peak / (double)own - 1) : 0.0),
+            KEY("gap_percent", t->gap), KEY("pareto", json_boolean(t->best)), KEY("largest_tensors", t->peak_tensors)));
 }
 
 static void add_rows(struct answer *a, const struct trial **row, int rows)
@@ -59,23 +58,23 @@ static void add_rows(struct answer *a, const struct trial **row, int rows)
     const struct policy_grid *g = &a->grid;
     json_t *left_out = json_array();
     char took[UNIT_TEXT];
-    PUT_ALL(a->figures, KEY("static_bytes", plan_static(a->job->plan)), KEY("share_of_bytes", a->baseline),
+    PUT_ALL(a->json, KEY("static_bytes", plan_static(a->job->plan)), KEY("share_of_bytes", a->baseline),
             KEY("plans", json_array()));
     for (int i = 0; i < rows; i++) add_row(a, row[i]);
-    PUT_ALL(a->figures, KEY("front_points", g->points), KEY("front_planning_ms", (double)g->front_ns * 1e-6),
+    PUT_ALL(a->json, KEY("front_points", g->points), KEY("front_planning_ms", (double)g->front_ns * 1e-6),
             KEY("front_points_left_out", g->left_out), KEY("left_out", left_out));
     if (g->points)
-        figures_note(a->notes, "the front of optimal, %d point%s, was found in %s", g->points, text_plural(g->points),
-                     duration_text(g->front_ns, took));
+        json_note(a->notes, "the front of optimal, %d point%s, was found in %s", g->points, text_plural(g->points),
+                  duration_text(g->front_ns, took));
     if (g->left_out)
-        figures_note(a->notes, "of a front of %d points: %d evenly spread, and those with the memory of another plan",
-                     g->points, g->points - g->left_out);
-    PUT(a->figures, "front_approximation", g->approximation);
-    if (g->approximation) figures_note(a->notes, "the front of optimal is %s", g->approximation);
+        json_note(a->notes, "of a front of %d points: %d evenly spread, and those with the memory of another plan",
+                  g->points, g->points - g->left_out);
+    PUT(a->json, "front_approximation", g->approximation);
+    if (g->approximation) json_note(a->notes, "the front of optimal is %s", g->approximation);
     for (int i = 0; i < g->refusals; i++) {
         const char *policy = g->refusal[i].policy->name, *why = g->refusal[i].why;
         ADD(left_out, json_pack("{s:s, s:s}", "policy", policy, "why", why));
-        figures_note(a->notes, "left out: %s, %s", policy, why);
+        json_note(a->notes, "left out: %s, %s", policy, why);
     }
 }
 
@@ -122,7 +121,7 @@ static enum status find_min_memory(struct answer *a)
     for (const struct policy *const *p = policy_table; *p; p++)
         if ((least = policy_grid_least(&a->grid, *p, false, a->query->slowdown))) row[rows++] = least;
     qsort(row, (size_t)rows, sizeof *row, by_peak);
-    PUT(a->figures, "slowdown", a->query->slowdown);
+    PUT(a->json, "slowdown", a->query->slowdown);
     add_rows(a, row, rows);
     return ST_OK;
 }
@@ -141,7 +140,7 @@ static enum status find_explain(struct answer *a)
         if (least) row[rows++] = least;
         if (fastest && fastest != least) row[rows++] = fastest;
     }
-    PUT_ALL(a->figures, KEY("peak_bytes", plan_peak(plan)), KEY("live_peak_bytes", plan->live_peak),
+    PUT_ALL(a->json, KEY("peak_bytes", plan_peak(plan)), KEY("live_peak_bytes", plan->live_peak),
             KEY("peak_op", plan_op_text(plan, plan->peak_op, op)), KEY("memory_floor_bytes", a->job->bounds.memory),
             KEY("memory_floor_node", a->job->graph->node[a->job->bounds.memory_node].name));
     add_rows(a, row, rows);
@@ -151,10 +150,10 @@ static enum status find_explain(struct answer *a)
 static enum status find_max_batch(struct answer *a)
 {
     json_t *rows = json_array();
-    PUT_ALL(a->figures, KEY("memory_bytes", a->query->memory), KEY("slowdown", a->query->slowdown));
+    PUT_ALL(a->json, KEY("memory_bytes", a->query->memory), KEY("slowdown", a->query->slowdown));
     const enum status status =
         largest_batch_find(a->job, a->query->memory, a->query->slowdown, a->grid.region, rows, a->notes);
-    PUT_ALL(a->figures, KEY("largest_batch", json_incref(json_object_get(json_array_get(rows, 0), "largest_batch"))),
+    PUT_ALL(a->json, KEY("largest_batch", json_incref(json_object_get(json_array_get(rows, 0), "largest_batch"))),
             KEY("policies", rows));
     return status;
 }
@@ -172,7 +171,7 @@ static void print_static(const struct answer *a, FILE *out)
 static void print_pareto(const struct answer *a, FILE *out)
 {
     fprintf(out, "%zu plans; * no other is better in peak or time and as good in the other\n",
-            json_array_size(json_object_get(a->figures, "plans")));
+            json_array_size(json_object_get(a->json, "plans")));
     print_static(a, out);
 }
 
@@ -213,16 +212,16 @@ static void print_explain(const struct answer *a, FILE *out)
 static void print_answer(const struct answer *a, FILE *out)
 {
     const struct question *question = a->query->question;
-    const json_t *rows = json_object_get(a->figures, question->rows);
+    const json_t *rows = json_object_get(a->json, question->rows);
     if (a->query->csv) {
-        figures_csv(rows, question->csv, out);
+        text_csv(rows, question->csv, out);
         return;
     }
     spec_print_head(a->job->spec, out);
     question->print(a, out);
-    figures_table(rows, question->keys, question->indent, false, out);
+    text_table(rows, question->keys, question->indent, false, out);
     if (json_array_size(a->notes)) fputc('\n', out);
-    figures_notes(a->notes, "", out);
+    text_notes(a->notes, "", out);
 }
 
 /* ---- asking ---- */
@@ -309,17 +308,17 @@ enum status plan_query_read(const struct arguments *arguments, struct plan_query
 enum status plan_query_answer(const struct plan_query *query, const struct job *job, FILE *out)
 {
     region_auto *region = region_create();
-    json_auto_t *figures = json_object(), *notes = json_array();
-    struct answer a = {.query = query, .job = job, .figures = figures, .notes = notes};
+    json_auto_t *json = json_object(), *notes = json_array();
+    struct answer a = {.query = query, .job = job, .json = json, .notes = notes};
     a.grid = (struct policy_grid){.region = region, .job = job, .progress = stderr, .slowdown = INFINITY};
     if (query->question->must & BIT(SLOWDOWN)) a.grid.slowdown = query->slowdown;
-    PUT_ALL(a.figures, KEY("name", job->spec->name), KEY("policy", job->spec->policy->name),
+    PUT_ALL(a.json, KEY("name", job->spec->name), KEY("policy", job->spec->policy->name),
             KEY("batch", job->spec->batch));
     const enum status status = query->question->find(&a);
     terminal_note(stderr, "");
     TRY(status);
     if (query->json)
-        figures_answer(json_incref(figures), region_text(region, "plan-%s", query->question->name + 2), out);
+        json_answer(json_incref(json), region_text(region, "plan-%s", query->question->name + 2), out);
     else
         print_answer(&a, out);
     return ST_OK;

@@ -76,21 +76,21 @@ static enum status add_run(struct report *r, int number)
     json_t *run, *plan = NULL, *groups, *row = json_array_get(r->rows, (size_t)number);
     result_auto *result = NULL;
     TRY(result_open(path, &result)); /* of an unreadable file the error of any command, or the program ends */
-    if (figure_string(row, "reason")) return fail(ST_FAILED, "%s", figure_string(row, "reason"));
+    if (json_string_at(row, "reason")) return fail(ST_FAILED, "%s", json_string_at(row, "reason"));
     const char *claimed_by = record_plan_claimed_by(&result->h5, result->region);
     if (!*claimed_by) TRY(report_plan(result, &plan));
     const int nodes = (int)json_array_size(json_object_get(plan, "nodes")), index = plan ? add_plan(r, plan) : -1;
     if (nodes > r->most_nodes) r->most_nodes = nodes;
-    if (!plan) figures_note(r->notes, "run %d: %s recorded it, without a plan", number + 1, claimed_by);
+    if (!plan) json_note(r->notes, "run %d: %s recorded it, without a plan", number + 1, claimed_by);
     if (plan && index < 0)
-        figures_note(r->notes, "run %d: its plan is left out, because the page would be too large", number + 1);
+        json_note(r->notes, "run %d: its plan is left out, because the page would be too large", number + 1);
     ADD(r->runs, run = show_groups(result));
     groups = json_object_get(run, "/plan");
     json_object_del(groups, "schedule"); /* the plan has them */
     json_object_del(groups, "peak_tensors");
-    PUT_ALL(run, KEY("path", figure_plain(path)), KEY("side", result->variant),
+    PUT_ALL(run, KEY("path", json_of_plain(path)), KEY("side", result->variant),
             KEY("plan", index < 0 ? json_null() : json_integer(index)), KEY("expect", report_expectations(result)),
-            KEY("accuracy", last_accuracy(result)), KEY("resumed", (int)figure_number(row, "pieces") - 1));
+            KEY("accuracy", last_accuracy(result)), KEY("resumed", (int)json_number_at(row, "pieces") - 1));
     if (r->arguments->given[OPTION_TRACE]) PUT(run, "op_least_ns", op_times(result));
     ADD(r->published, report_list(result, "published"));
     PUT_ALL(row, KEY("experiment", json_incref(json_object_get(json_object_get(run, "/"), "experiment"))),
@@ -119,8 +119,8 @@ static int by_settings(const void *left, const void *right)
     const struct ordered *a = left, *b = right;
     int order = a->rank - b->rank;
     EACH (order ? NULL : a->axes, i, axis) {
-        const char *key = figure_string(axis, "key");
-        if (!order) order = by_value(figure_string(a->settings, key), figure_string(b->settings, key));
+        const char *key = json_string_at(axis, "key");
+        if (!order) order = by_value(json_string_at(a->settings, key), json_string_at(b->settings, key));
     }
     return order ? order : a->number - b->number;
 }
@@ -175,7 +175,7 @@ static size_t common_steps(const struct result *a, const struct result *b, size_
     return count;
 }
 
-static json_t *loss_figures(struct result *a, const struct result *b, size_t most)
+static json_t *json_of_losses(struct result *a, const struct result *b, size_t most)
 {
     static const char *const keys[] = {"step", "a", "b", "difference"};
     json_t *all = json_object(), *column[4];
@@ -199,7 +199,7 @@ static json_t *loss_figures(struct result *a, const struct result *b, size_t mos
             const double difference = difference_of(a, b, in_a[i], in_b[i]);
             ADD(column[0], a->step[in_a[i]]);
             ADD(column[1], (double)a->loss[in_a[i]]);
-            ADD(column[2], b ? figure_real((double)b->loss[in_b[i]]) : json_null());
+            ADD(column[2], b ? json_of_real((double)b->loss[in_b[i]]) : json_null());
             ADD(column[3], difference);
             if (is_larger(difference, largest)) largest = fabs(difference);
         }
@@ -212,7 +212,7 @@ static json_t *loss_figures(struct result *a, const struct result *b, size_t mos
 
 static bool is_variant(const struct report *r, int file)
 {
-    return !strcmp(figure_string(json_array_get(r->runs, (size_t)file), "side"), "variant");
+    return !strcmp(json_string_at(json_array_get(r->runs, (size_t)file), "side"), "variant");
 }
 
 /* What cannot be compared, such as plans, stands side by side. */
@@ -220,9 +220,9 @@ static void add_pair(struct report *r, int a, int b)
 {
     struct comparison comparison;
     const enum status status = compare_files(r->path[a], r->path[b], &comparison);
-    json_t *pair = status == ST_OK ? comparison_figures(&comparison) : json_object();
-    json_decref(comparison.figures);
-    if (status != ST_OK) PUT(pair, "sentence", figure_plain(status_message()));
+    json_t *pair = status == ST_OK ? comparison_json(&comparison) : json_object();
+    json_decref(comparison.json);
+    if (status != ST_OK) PUT(pair, "sentence", json_of_plain(status_message()));
     if (status == ST_OK) PUT(pair, "names", json_pack("[s, s]", comparison.name[0], comparison.name[1]));
     PUT_ALL(pair, KEY("compared", status == ST_OK ? json_true() : json_false()), KEY("a", a), KEY("b", b));
     ADD(r->pairs, pair);
@@ -237,7 +237,7 @@ static void find_pairs(struct report *r)
     for (int i = 0; i < files; i++) {
         if (!is_variant(r, i)) continue;
         const json_t *baseline = result_row_baseline(baselines, json_array_get(r->rows, (size_t)i));
-        if (baseline) add_pair(r, (int)figure_number(baseline, "number"), i);
+        if (baseline) add_pair(r, (int)json_number_at(baseline, "number"), i);
         work_report("comparing runs", i + 1, files);
     }
     if (files == 2 && !json_array_size(r->pairs)) add_pair(r, 0, 1);
@@ -249,7 +249,7 @@ static enum status add_loss(struct report *r, json_t *of, int file, int beside, 
     result_auto *a = NULL, *b = NULL;
     TRY(result_open(r->path[file], &a));
     if (beside >= 0) TRY(result_open(r->path[beside], &b));
-    PUT(of, "losses", loss_figures(a, b, most));
+    PUT(of, "losses", json_of_losses(a, b, most));
     return ST_OK;
 }
 
@@ -257,7 +257,8 @@ static enum status add_losses(struct report *r)
 {
     const size_t pairs = json_array_size(r->pairs), share = LOSSES / (pairs ? pairs : (size_t)r->arguments->operands);
     const size_t most = share > LOSSES_MOST ? LOSSES_MOST : share < LOSSES_LEAST ? LOSSES_LEAST : share;
-    EACH (r->pairs, i, pair) TRY(add_loss(r, pair, (int)figure_number(pair, "a"), (int)figure_number(pair, "b"), most));
+    EACH (r->pairs, i, pair)
+        TRY(add_loss(r, pair, (int)json_number_at(pair, "a"), (int)json_number_at(pair, "b"), most));
     EACH (pairs ? NULL : r->runs, k, run) TRY(add_loss(r, run, (int)k, -1, most));
     return ST_OK;
 }
@@ -276,7 +277,7 @@ static void add_sweep(struct report *r)
             json_array_append(settings, json_array_get(r->settings, (size_t)i));
             ADD(runs, i);
         }
-    PUT(r->tree, "sweep", FIGURES(KEY("runs", runs), KEY("axes", report_axes(settings, r->region))));
+    PUT(r->tree, "sweep", OBJECT(KEY("runs", runs), KEY("axes", report_axes(settings, r->region))));
 }
 
 /* The points that the run's spec quotes, at their shares of the live peak of its baseline; without one, none. */
@@ -285,12 +286,12 @@ static json_t *published_points(const struct report *r, int run)
     json_t *points = json_array();
     const json_t *quoted = json_array_get(r->published, (size_t)run);
     EACH (r->pairs, i, pair) {
-        if (run != (int)figure_number(pair, "b")) continue;
-        const json_t *baseline = json_array_get(r->runs, (size_t)figure_number(pair, "a"));
-        const double whole = figure_number(json_object_get(baseline, "/plan"), "live_peak_bytes");
+        if (run != (int)json_number_at(pair, "b")) continue;
+        const json_t *baseline = json_array_get(r->runs, (size_t)json_number_at(pair, "a"));
+        const double whole = json_number_at(json_object_get(baseline, "/plan"), "live_peak_bytes");
         EACH (quoted, k, point) {
-            const char *memory = figure_string(point, "memory"), *slowdown = figure_string(point, "slowdown");
-            if (!memory || !slowdown || !figure_string(point, "label")) continue; /* no spec has such a point */
+            const char *memory = json_string_at(point, "memory"), *slowdown = json_string_at(point, "slowdown");
+            if (!memory || !slowdown || !json_string_at(point, "label")) continue; /* no spec has such a point */
             PUT_ALL(point, KEY("live_peak_bytes", strtod(memory, NULL) * whole),
                     KEY("slowdown", strtod(slowdown, NULL)));
             json_array_append(points, point);
@@ -308,10 +309,10 @@ static void add_choices(struct report *r)
     if (r->most_nodes && (r->arguments->given[OPTION_PARETO] || r->most_nodes <= SOON_PLANNED_NODES))
         choices = report_choices(r->path[first], r->notes);
     else if (r->most_nodes)
-        figures_note(r->notes,
-                     "without the plans of other policies, because the network has more than %d nodes; --pareto "
-                     "plans them",
-                     SOON_PLANNED_NODES);
+        json_note(r->notes,
+                  "without the plans of other policies, because the network has more than %d nodes; --pareto "
+                  "plans them",
+                  SOON_PLANNED_NODES);
     if (choices) PUT(choices, "run", first);
     PUT_ALL(r->tree, KEY("choices", choices ? choices : json_null()), KEY("published", published_points(r, first)));
 }
@@ -348,11 +349,11 @@ static enum status check_outputs(const struct report *r, const struct output out
     for (int i = 0; i < 2; i++)
         TRY(yaml_write_check(output[i].where, output[i].begins,
                              i ? "trace of rematch report" : "page of rematch report"));
-    const char *figures = r->arguments->value[OPTION_FIGURES];
-    return figures ? report_check_figures(figures) : ST_OK;
+    const char *folder = r->arguments->value[OPTION_FIGURES];
+    return folder ? report_check_drawings(folder) : ST_OK;
 }
 
-/* --width single: figures as wide as one of a paper's two columns. */
+/* --width single: drawings as wide as one of a paper's two columns. */
 static bool single_column(const struct report *r)
 {
     const char *width = r->arguments->given[OPTION_WIDTH] ? r->arguments->value[OPTION_WIDTH] : "double";
@@ -361,15 +362,15 @@ static bool single_column(const struct report *r)
 
 static enum status write_outputs(const struct report *r, const struct output output[2])
 {
-    const char *figures = r->arguments->value[OPTION_FIGURES];
+    const char *folder = r->arguments->value[OPTION_FIGURES];
     for (int i = 0; i < 2; i++) {
         if (!output[i].where) continue;
         TRY(yaml_write_whole(output[i].where, output[i].print, r->tree));
         printf("%-9s %s\n", output[i].what, output[i].where);
     }
-    if (!figures) return ST_OK;
-    TRY(report_write_figures(r->tree, figures, single_column(r)));
-    printf("%-9s %s\n", "figures", figures);
+    if (!folder) return ST_OK;
+    TRY(report_write_drawings(r->tree, folder, single_column(r)));
+    printf("%-9s %s\n", "figures", folder);
     return ST_OK;
 }
 

@@ -1,4 +1,4 @@
-# Figures: of each the section "common", then its own, once its data and variables are set (report_figures.c).
+# Figures: of each the section "common", then its own, once its data and variables are set (report_drawings.c).
 # single: 1 in one column of a paper; experiment: its title.
 
 ## common

@@ -44,7 +44,7 @@ static json_t *bound_rows(const struct policy_grid *grid)
     for (int i = 0; i < POINTS && least < most; i++) {
         const size_t live = least + (size_t)((double)(most - least) * i / (POINTS - 1));
         const struct bounds bounds = bounds_find(network, live);
-        ADD(rows, FIGURES(KEY("live_peak_bytes", live), KEY("slowdown", bounds_slowdown(&bounds, bounds.best))));
+        ADD(rows, OBJECT(KEY("live_peak_bytes", live), KEY("slowdown", bounds_slowdown(&bounds, bounds.best))));
     }
     return rows;
 }
@@ -61,7 +61,7 @@ static enum status find_choices(struct result *r, struct job *job, json_t *choic
     TRY(status);
     json_t *rows = json_array();
     for (const struct trial *t = grid.trial; t < grid.trial + grid.trials; t++)
-        ADD(rows, PUT_ALL(trial_figures(t), KEY("gap_percent", t->gap), KEY("pareto", json_boolean(t->best))));
+        ADD(rows, PUT_ALL(trial_json(t), KEY("gap_percent", t->gap), KEY("pareto", json_boolean(t->best))));
     PUT_ALL(choices, KEY("plans", rows), KEY("bound", bound_rows(&grid)), KEY("slowdown_shown", slowdown_shown(&grid)));
     return ST_OK;
 }
@@ -86,7 +86,7 @@ json_t *report_choices(const char *path, json_t *notes)
 {
     json_t *choices = json_object();
     if (choose(path, choices) == ST_OK) return choices;
-    figures_note(notes, "without the plans of other policies: %s", status_message());
+    json_note(notes, "without the plans of other policies: %s", status_message());
     json_decref(choices);
     return NULL;
 }
@@ -128,7 +128,7 @@ json_t *report_list(struct result *r, const char *key)
     return all;
 }
 
-/* The first override of a key that changes the figure; "": there is none, or the figures are the spec's own. */
+/* The first override of a key that changes the number; "": there is none, or the numbers are the spec's own. */
 static const char *override_of(struct result *r, int what)
 {
     size_t count = 0;
@@ -145,11 +145,11 @@ json_t *report_expectations(struct result *r)
 {
     json_t *all = report_list(r, "expect");
     json_auto_t *settings = report_settings(r);
-    const char *wanted = figure_string(settings, "data.name"),
+    const char *wanted = json_string_at(settings, "data.name"),
                *used = h5_read_attribute_text(&r->h5, "/provenance/data", "name", "", r->region);
     const bool other_data = wanted && *used && strcmp(wanted, used) != 0;
     EACH (all, i, one) {
-        const char *name = figure_string(one, "what"), *key = "";
+        const char *name = json_string_at(one, "what"), *key = "";
         int what = 0;
         while (what < EXPECTABLE && (!name || strcmp(name, expectation_names[what]) != 0)) what++;
         if (what < EXPECTABLE) key = override_of(r, what);
@@ -237,7 +237,7 @@ static void add_curves(json_t *axes, json_t *axis, struct region *region)
         EACH (axes, i, other) {
             const char *text = json_string_value(json_array_get(json_object_get(other, "values"), run));
             if (other == axis) continue;
-            curve = region_text(region, "%s%s%s=%s", curve, *curve ? " " : "", figure_string(other, "key"),
+            curve = region_text(region, "%s%s%s=%s", curve, *curve ? " " : "", json_string_at(other, "key"),
                                 text ? text : "");
         }
         ADD(curves, *curve ? curve : "variants");

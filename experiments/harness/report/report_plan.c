@@ -71,7 +71,7 @@ static json_t *buffer_columns(const struct plan_data *a)
         char text[128];
         push(buffers, "text", json_string(buffer_text(b, a->node[b->node].name, text)));
         push(buffers, "category", json_integer((int)b->category));
-        push(buffers, "bytes", figure_unsigned(b->bytes));
+        push(buffers, "bytes", json_of_unsigned(b->bytes));
         push(buffers, "birth", json_integer(b->birth));
         push(buffers, "death", json_integer(b->death));
     }
@@ -84,7 +84,7 @@ static enum status add_plan(struct result *r, const struct plan_data *a, json_t 
     json_t *ops = json_object(), *categories = json_array();
     for (int c = 0; c < categories_of(a); c++) ADD(categories, category_names[c]);
     PUT_ALL(plan, KEY("hash", a->hash), KEY("schedule", a->schedule), KEY("categories", categories),
-            KEY("static_bytes", figures_named(static_names, a->memory, STATICS)), KEY("ops", ops));
+            KEY("static_bytes", json_named(static_names, a->memory, STATICS)), KEY("ops", ops));
     for (int i = 0; i < a->ops; i++) {
         char text[128];
         push(ops, "text", json_string(op_text(&a->op[i], plan_data_op_name(a, &a->op[i]), text)));

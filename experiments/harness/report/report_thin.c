@@ -121,7 +121,7 @@ static json_t *thin_plan(const json_t *plan)
     region_auto *region = region_create();
     const json_t *nodes = get(plan, "nodes");
     const bool *op = kept_ops(plan, region);
-    const char *schedule = figure_string(plan, "schedule");
+    const char *schedule = json_string_at(plan, "schedule");
     const size_t ops = json_array_size(get(get(plan, "ops"), "phase"));
     json_t *thin = json_copy((json_t *)plan), *some, *number = json_array();
     for (size_t i = 0; i < ops; i++)
@@ -149,7 +149,7 @@ static json_t *thin_group(const json_t *group)
         if (count <= TEXTS_MOST) continue;
         json_t *some = json_array();
         for (size_t i = 0; i < TEXTS_MOST; i++) json_array_append(some, json_array_get(value, i));
-        figures_note(some, "and %zu more", count - TEXTS_MOST);
+        json_note(some, "and %zu more", count - TEXTS_MOST);
         PUT(thin, key, some);
     }
     return thin;

@@ -20,7 +20,7 @@ static json_t *live_at(const json_t *live, size_t op)
 
 static void add_run(json_t *events, const json_t *tree, const json_t *run, size_t number)
 {
-    const json_t *plan = json_array_get(json_object_get(tree, "plans"), (size_t)figure_number(run, "plan")),
+    const json_t *plan = json_array_get(json_object_get(tree, "plans"), (size_t)json_number_at(run, "plan")),
                  *ops = json_object_get(plan, "ops"), *times = json_object_get(run, "op_least_ns"),
                  *text = json_object_get(ops, "text");
     const size_t count = json_array_size(text);
@@ -47,5 +47,5 @@ void report_print_trace(const void *tree, FILE *out)
     json_t *events = json_array();
     EACH (json_object_get(tree, "runs"), i, run)
         if (json_is_integer(json_object_get(run, "plan"))) add_run(events, tree, run, i);
-    figures_write(json_pack("{s:s, s:o}", "displayTimeUnit", "ms", "traceEvents", events), out);
+    json_write(json_pack("{s:s, s:o}", "displayTimeUnit", "ms", "traceEvents", events), out);
 }

@@ -1,7 +1,7 @@
-/* What a report shows, as one tree: the page holds it (results/README.md), figures and trace are drawn from it. */
+/* What a report shows, as one tree: the page holds it (results/README.md), drawings and trace are drawn from it. */
 #pragma once
 
-#include "analysis/figures.h"
+#include "analysis/json_tree.h"
 #include "result/result.h"
 
 /* The ops of a file's plan with their live bytes by category, its buffers, and of each node what is kept, what is
@@ -40,10 +40,10 @@ void report_print_page(const void *tree, FILE *out);
 void report_print_trace(const void *tree, FILE *out);
 extern const char report_page_begins[], report_trace_begins[];
 
-/* Draws the figures, all or none, into a folder, which is made. The check before long work: ST_FAILED: it cannot be
+/* Draws the drawings, all or none, into a folder, which is made. The check before long work: ST_FAILED: it cannot be
  * written; ST_MISSING: the program that draws is not installed. */
-enum status report_check_figures(const char *folder);
-enum status report_write_figures(const json_t *tree, const char *folder, bool single_column);
+enum status report_check_drawings(const char *folder);
+enum status report_write_drawings(const json_t *tree, const char *folder, bool single_column);
 
 /* Declares name, the text of a file of the source tree or of the system as it was when the program was built. */
 #define EMBED(name, path)                                                                                              \

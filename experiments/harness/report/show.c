@@ -7,7 +7,7 @@
 #include "base/units.h"
 #include "console/utf8.h"
 #include "report/commands.h"
-#include "report/figures_text.h"
+#include "report/text_table.h"
 #include "result/record.h"
 #include "result/result.h"
 
@@ -38,10 +38,10 @@ static const struct shown_group {
 
 struct attributes {
     struct h5 *h5;
-    json_t *figures;
+    json_t *json;
 };
 
-static json_t *attribute_figure(struct h5 *h5, hid_t attribute, hid_t type, const char *name)
+static json_t *json_of_attribute(struct h5 *h5, hid_t attribute, hid_t type, const char *name)
 {
     const H5T_class_t kind = H5Tget_class(type);
     char *text = NULL;
@@ -52,11 +52,11 @@ static json_t *attribute_figure(struct h5 *h5, hid_t attribute, hid_t type, cons
     if (kind == H5T_FLOAT) read = H5Aread(attribute, H5T_NATIVE_DOUBLE, &real) >= 0;
     if (kind == H5T_STRING && H5Tis_variable_str(type) > 0) read = H5Aread(attribute, type, &text) >= 0;
     if (text) utf8_clean(text, "");
-    json_t *figure = kind == H5T_INTEGER ? json_integer(whole)
-                     : kind == H5T_FLOAT ? figure_real(real)
-                                         : figure_text(text);
+    json_t *json_member = kind == H5T_INTEGER ? json_integer(whole)
+                          : kind == H5T_FLOAT ? json_of_real(real)
+                                              : json_of_text(text);
     h5_check(h5, H5free_memory(text) >= 0 && read, "read attribute", name);
-    return figure;
+    return json_member;
 }
 
 static herr_t add_attribute(hid_t object, const char *name, const H5A_info_t *info, void *to)
@@ -66,7 +66,7 @@ static herr_t add_attribute(hid_t object, const char *name, const H5A_info_t *in
                 space = H5Aget_space(attribute);
     (void)info;
     if (h5_check(all->h5, type >= 0 && space >= 0, "read attribute", name) && H5Sget_simple_extent_npoints(space) == 1)
-        PUT(all->figures, name, attribute_figure(all->h5, attribute, type, name));
+        PUT(all->json, name, json_of_attribute(all->h5, attribute, type, name));
     h5_drop(all->h5, name, space, type, attribute);
     return all->h5->broken ? -1 : 0;
 }
@@ -83,7 +83,7 @@ static void add_attributes(json_t *object, struct h5 *h5, const char *path)
 }
 
 /* An array; empty where the group has no such texts. */
-static json_t *texts_figure(struct result *r, const struct shown_group *group, const char *name)
+static json_t *json_of_texts(struct result *r, const struct shown_group *group, const char *name)
 {
     char path[128];
     size_t count = 0;
@@ -100,10 +100,10 @@ static void add_group(json_t *all, struct result *r, const struct shown_group *g
     json_t *object = json_object();
     add_attributes(object, &r->h5, group->path);
     if (group->text) {
-        json_auto_t *texts = texts_figure(r, group, group->text);
+        json_auto_t *texts = json_of_texts(r, group, group->text);
         if (json_array_size(texts)) json_object_set(object, group->text, json_array_get(texts, 0));
     }
-    for (const char *const *name = group->lists; *name; name++) PUT(object, *name, texts_figure(r, group, *name));
+    for (const char *const *name = group->lists; *name; name++) PUT(object, *name, json_of_texts(r, group, *name));
     PUT(all, group->path, object);
 }
 
@@ -114,7 +114,7 @@ static uint64_t rows_of(struct result *r, const char *path)
 
 json_t *show_groups(struct result *r)
 {
-    json_t *all = FIGURES(KEY("path", r->h5.path), KEY("now", r->now));
+    json_t *all = OBJECT(KEY("path", r->h5.path), KEY("now", r->now));
     for (const struct shown_group *group = groups; group->path; group++) add_group(all, r, group);
     return all;
 }
@@ -138,7 +138,7 @@ static enum status read_all(struct result *r, json_t *all)
         for (const struct field *c = tables[i].columns; c->name; c++)
             if (c->width == 1) TRY(show_column(table, r, group, c, tables[i].rows));
     }
-    PUT(all, "pieces", figures_rows(json_object_get(all, "pieces")));
+    PUT(all, "pieces", json_rows(json_object_get(all, "pieces")));
     if (!rows_of(r, "/summary/op_least_ns")) json_object_del(all, "summary");
     return h5_status(&r->h5);
 }
@@ -163,20 +163,20 @@ static void print_number(const char *name, const json_t *value, FILE *out)
         fprintf(out, "%.9g", number);
     fprintf(out, "%s%s", *unit->name ? " " : "", unit->name);
     if (unit->readable && fabs(number) >= 1000)
-        fprintf(out, " (%s)", figures_number(name, number, false, (char[UNIT_TEXT]){""}));
+        fprintf(out, " (%s)", text_number(name, number, false, (char[UNIT_TEXT]){""}));
 }
 
 /* Whether the plan's times are those of a graph file, which has no flops. */
 static bool is_of_graph(const json_t *group)
 {
-    const char *costs = figure_string(group, "costs");
+    const char *costs = json_string_at(group, "costs");
     return costs && !strcmp(costs, GRAPH_COSTS);
 }
 
 /* A plan's time is in the unit of its costs. */
 static const char *unit_of(const char *name, const json_t *group)
 {
-    const char *costs = figure_string(group, "costs");
+    const char *costs = json_string_at(group, "costs");
     if (strcmp(name, "time") != 0 || is_of_graph(group)) return name;
     return costs && !strcmp(costs, "measured") ? "time_ns" : "time_flops";
 }
@@ -194,14 +194,14 @@ void show_group(const char *path, json_t *group, FILE *out)
         utf8_clean(shown, "");
         snprintf(label, sizeof label, "  %-26s ", shown);
         if (json_is_array(value)) {
-            figures_notes(value, label, out);
+            text_notes(value, label, out);
             continue;
         }
         fputs(label, out);
         if (json_is_number(value))
             print_number(unit_of(name, group), value, out);
         else if (!strcmp(name, "schedule") && json_is_string(value))
-            figures_schedule(json_string_value(value), out);
+            text_schedule(json_string_value(value), out);
         else
             fputs(json_is_string(value) ? json_string_value(value) : "", out);
         fputc('\n', out);
@@ -213,13 +213,13 @@ static void print_pieces(json_t *pieces, FILE *out)
 {
     if (json_array_size(pieces) < 2) return;
     fprintf(out, "/pieces: the first step that each recorded, and the steps that it took over as its state\n");
-    figures_table(pieces, "step state created ended host", 2, false, out);
+    text_table(pieces, "step state created ended host", 2, false, out);
 }
 
 /* The first steps and the last ones. */
 static void print_steps(const json_t *steps, FILE *out)
 {
-    json_auto_t *rows = figures_rows(steps), *shown = json_array();
+    json_auto_t *rows = json_rows(steps), *shown = json_array();
     const size_t count = json_array_size(rows);
     fprintf(out, "/steps: %zu committed\n", count);
     EACH (rows, i, row) {
@@ -229,18 +229,18 @@ static void print_steps(const json_t *steps, FILE *out)
         else if (count <= ROWS_SHOWN || i < ROWS_SHOWN / 2 || i >= count - ROWS_SHOWN / 2)
             json_array_append(shown, row);
     }
-    figures_table(shown, "step loss total_ns live_peak_bytes lr", 2, false, out);
+    text_table(shown, "step loss total_ns live_peak_bytes lr", 2, false, out);
 }
 
 static void print_evaluations(const json_t *eval, FILE *out)
 {
-    json_auto_t *rows = figures_rows(eval);
+    json_auto_t *rows = json_rows(eval);
     EACH (rows, i, row) {
         json_object_set(row, "steps", json_object_get(row, "step"));
-        PUT(row, "accuracy_percent", 100 * figure_number(row, "accuracy"));
+        PUT(row, "accuracy_percent", 100 * json_number_at(row, "accuracy"));
     }
     if (json_array_size(rows)) fprintf(out, "/eval\n");
-    if (json_array_size(rows)) figures_table(rows, "steps loss accuracy_percent", 2, false, out);
+    if (json_array_size(rows)) text_table(rows, "steps loss accuracy_percent", 2, false, out);
 }
 
 /* What a person asks first. */
@@ -249,36 +249,37 @@ static void print_overview(const json_t *all, FILE *out)
     region_auto *region = region_create();
     const json_t *root = json_object_get(all, "/"), *plan = json_object_get(all, "/plan"),
                  *summary = json_object_get(all, "/summary"), *host = json_object_get(all, "/provenance/host");
-    const char *title = figure_string(root, "title"), *name = figure_string(root, "experiment"),
-               *path = figure_string(all, "path"), *side = figure_string(root, "variant"),
-               *cpu = figure_string(host, "cpu"), *isa = figure_string(host, "isa");
+    const char *title = json_string_at(root, "title"), *name = json_string_at(root, "experiment"),
+               *path = json_string_at(all, "path"), *side = json_string_at(root, "variant"),
+               *cpu = json_string_at(host, "cpu"), *isa = json_string_at(host, "isa");
     const size_t steps = json_array_size(json_object_get(json_object_get(all, "steps"), "step")),
                  pieces = json_array_size(json_object_get(all, "pieces"));
-    const double median = figure_number(summary, "step_median_ns"), best = figure_number(summary, "step_best_case_ns");
+    const double median = json_number_at(summary, "step_median_ns"),
+                 best = json_number_at(summary, "step_best_case_ns");
     const bool ran = side && strcmp(side, "plan") != 0, titled = title && name && strcmp(title, name) != 0;
     fprintf(out, "what       %s%s%s: %s of policy %s, batch %.0f, %zu step%s, %s%s\n", titled ? title : "",
-            titled ? ", " : "", name ? name : "", side ? side : "", figure_string(plan, "policy"),
-            figure_number(plan, "batch"), steps, text_plural((int64_t)steps), figure_string(all, "now"),
+            titled ? ", " : "", name ? name : "", side ? side : "", json_string_at(plan, "policy"),
+            json_number_at(plan, "batch"), steps, text_plural((int64_t)steps), json_string_at(all, "now"),
             pieces > 1 ? region_text(region, ", resumed %zu time%s", pieces - 1, text_plural((int64_t)pieces - 1))
                        : "");
     fprintf(out, "verdict    %s\n", ran ? list_verdict(path, region) : "none: a plan, nothing ran");
-    fprintf(out, "peak       %s: static %s and arena %s; live peak %s\n", BYTES_TEXT(figure_number(plan, "peak_bytes")),
-            BYTES_TEXT(figure_number(plan, "static_bytes")), BYTES_TEXT(figure_number(plan, "arena_bytes")),
-            BYTES_TEXT(figure_number(plan, "live_peak_bytes")));
+    fprintf(out, "peak       %s: static %s and arena %s; live peak %s\n",
+            BYTES_TEXT(json_number_at(plan, "peak_bytes")), BYTES_TEXT(json_number_at(plan, "static_bytes")),
+            BYTES_TEXT(json_number_at(plan, "arena_bytes")), BYTES_TEXT(json_number_at(plan, "live_peak_bytes")));
     fprintf(out, "step       %s%s%s, planned x%.3f\n",
             median > 0 ? region_text(region, "%s, median of the steps after the first", DURATION_TEXT(median))
                        : "not measured",
             best > 0 ? ", best case " : "", best > 0 ? region_text(region, "%s", DURATION_TEXT(best)) : "",
-            figure_number(plan, "slowdown"));
+            json_number_at(plan, "slowdown"));
     fprintf(out, "where      %s%s%s, %.0f thread%s; %s; %s\n\n", cpu ? cpu : "", isa && *isa ? ", " : "",
-            isa ? isa : "", figure_number(host, "threads"), text_plural((int64_t)figure_number(host, "threads")),
-            figure_string(root, "created"), path);
+            isa ? isa : "", json_number_at(host, "threads"), text_plural((int64_t)json_number_at(host, "threads")),
+            json_string_at(root, "created"), path);
 }
 
 static void print_all(const json_t *all, bool provenance, FILE *out)
 {
     print_overview(all, out);
-    fprintf(out, "%s\n  %-26s %s\n", figure_string(all, "path"), "now", figure_string(all, "now"));
+    fprintf(out, "%s\n  %-26s %s\n", json_string_at(all, "path"), "now", json_string_at(all, "now"));
     for (const struct shown_group *group = groups; group->path; group++) {
         if (strcmp(group->path, "/summary") == 0) {
             print_pieces(json_object_get(all, "pieces"), out);
@@ -289,21 +290,21 @@ static void print_all(const json_t *all, bool provenance, FILE *out)
     }
 }
 
-enum status show_figures(const char *path, json_t **figures)
+enum status show_json(const char *path, json_t **json)
 {
     result_auto *result = NULL;
-    *figures = NULL;
+    *json = NULL;
     TRY(result_open(path, &result));
-    *figures = show_groups(result);
-    return read_all(result, *figures);
+    *json = show_groups(result);
+    return read_all(result, *json);
 }
 
 enum status show_file(const char *path, bool provenance, bool json, FILE *out)
 {
     json_auto_t *all = NULL;
-    TRY(show_figures(path, &all));
+    TRY(show_json(path, &all));
     if (json)
-        figures_answer(json_incref(all), "show", out);
+        json_answer(json_incref(all), "show", out);
     else
         print_all(all, provenance, out);
     return ST_OK;

@@ -1,7 +1,7 @@
 /* One result file as text and as JSON. */
 #pragma once
 
-#include "analysis/figures.h"
+#include "analysis/json_tree.h"
 #include "result/result.h"
 #include "result/table.h"
 
@@ -15,7 +15,7 @@ enum status show_file(const char *path, bool provenance, bool json, FILE *out);
 void show_group(const char *path, json_t *group, FILE *out);
 
 /* That object. */
-enum status show_figures(const char *path, json_t **figures);
+enum status show_json(const char *path, json_t **json);
 
 /* show_csv.c: a table of the file as comma-separated values (RFC 4180) under the file's names: "steps", the committed
  * ones; "ops" of the plan, with their least times where they are known; "tensors", the plan's buffers. A pair is two

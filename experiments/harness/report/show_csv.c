@@ -1,7 +1,7 @@
 #include <string.h>
 
-#include "report/figures_text.h"
 #include "report/show.h"
+#include "report/text_table.h"
 #include "result/record.h"
 #include "result/record_plan.h"
 
@@ -37,8 +37,8 @@ static json_t *cell_of(const struct field *c, const char *at)
     memcpy(&value, at, h5_number_bytes(c->number) * (size_t)(c->number == NUMBER_U64 ? c->width : 1));
     if (c->number == NUMBER_TEXT) return json_string(value.text);
     if (c->number == NUMBER_U64 && c->width == 2) return json_string(DIGEST_TEXT(value.digest));
-    if (c->number == NUMBER_F32) return figure_real((double)value.single);
-    if (c->number == NUMBER_F64) return figure_real(value.real);
+    if (c->number == NUMBER_F32) return json_of_real((double)value.single);
+    if (c->number == NUMBER_F64) return json_of_real(value.real);
     return json_integer(c->number == NUMBER_I32 ? value.integer : (json_int_t)value.whole);
 }
 
@@ -64,13 +64,13 @@ enum status show_column(json_t *table, struct result *r, const char *group, cons
 
 static void write_table(const json_t *table, struct region *region, FILE *out)
 {
-    json_auto_t *rows = figures_rows(table);
+    json_auto_t *rows = json_rows(table);
     json_t *column;
     const char *keys = "", *key;
     json_object_foreach ((json_t *)table, key, column) {
         keys = region_text(region, "%s%s%s", keys, *keys ? " " : "", key);
     }
-    figures_csv(rows, keys, out);
+    text_csv(rows, keys, out);
 }
 
 enum status show_csv(const char *path, const char *table, FILE *out)

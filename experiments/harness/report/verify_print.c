@@ -1,7 +1,7 @@
 /* The findings of verify, as text and as JSON. */
 #include <string.h>
 
-#include "analysis/figures.h"
+#include "analysis/json_tree.h"
 #include "analysis/verify.h"
 #include "base/units.h"
 
@@ -91,7 +91,7 @@ static void print_steps(const struct verification *v, FILE *out)
         fprintf(out, "DIFFER: first at step %lld, in %s\n", (long long)c->first_step, c->first_tensor);
     else
         fprintf(out, "DIFFER: %zu in the file; its spec has %.0f\n", v->result->steps,
-                figure_number(json_object_get(c->figures, "b"), "steps"));
+                json_number_at(json_object_get(c->json, "b"), "steps"));
     print_environment(v, out);
 }
 
@@ -103,8 +103,8 @@ void verify_print_run(const struct verification *v, FILE *out)
 
 /* ---- JSON; a text that is no UTF-8, as of a path, is left out ---- */
 
-/* Every figure that the plan claims, right or wrong. */
-static json_t *claim_figures(const struct plan_data *a)
+/* Every number that the plan claims, right or wrong. */
+static json_t *claim_numbers(const struct plan_data *a)
 {
     json_t *all = json_object();
     for (int i = 0; i < COUNTS; i++) PUT(all, plan_data_count_names[i], a->count[i]);
@@ -113,15 +113,15 @@ static json_t *claim_figures(const struct plan_data *a)
     return all;
 }
 
-static json_t *record_figures(const struct verification *v)
+static json_t *record_numbers(const struct verification *v)
 {
     json_t *not_checked = json_array();
-    for (const char *const *what = verify_not_checked; *what; what++) figures_note(not_checked, "%s", *what);
-    return json_pack("{s:b, s:o*, s:b, s:o}", "judged", !v->wrong, "wrong", FIGURE(v->wrong_record), "fault",
+    for (const char *const *what = verify_not_checked; *what; what++) json_note(not_checked, "%s", *what);
+    return json_pack("{s:b, s:o*, s:b, s:o}", "judged", !v->wrong, "wrong", JSON_VALUE(v->wrong_record), "fault",
                      v->spec && v->spec->fault_kind != FAULT_NONE, "not_checked", not_checked);
 }
 
-static json_t *step_figures(const struct verification *v)
+static json_t *json_of_steps(const struct verification *v)
 {
     static const char *const names[] = {"not asked", "none", "not run", "same", "differ", "close"};
     const struct comparison *c = &v->comparison;
@@ -136,17 +136,19 @@ static json_t *step_figures(const struct verification *v)
                      changed);
 }
 
-json_t *verify_figures(const struct verification *v, int code)
+json_t *verify_json(const struct verification *v, int code)
 {
     char name[128];
     json_t *moved = json_null();
     if (v->moved >= 0)
         moved = json_pack("{s:i, s:s, s:o, s:o}", "buffer", v->moved, "name", buffer_name(v, name), "offset",
-                          FIGURE(v->data.buffer[v->moved].offset), "expected", FIGURE(v->placed));
-    json_t *plan = json_pack("{s:b, s:o*, s:o, s:i, s:i, s:o}", "right", !v->wrong, "wrong", FIGURE(v->wrong), "moved",
-                             moved, "ops", v->data.ops, "buffers", v->data.buffers, "claims", claim_figures(&v->data));
+                          JSON_VALUE(v->data.buffer[v->moved].offset), "expected", JSON_VALUE(v->placed));
+    json_t *plan =
+        json_pack("{s:b, s:o*, s:o, s:i, s:i, s:o}", "right", !v->wrong, "wrong", JSON_VALUE(v->wrong), "moved", moved,
+                  "ops", v->data.ops, "buffers", v->data.buffers, "claims", claim_numbers(&v->data));
     json_t *bounds = json_pack("{s:b, s:o*, s:o*}", "judged", !v->wrong && !v->bounds_unjudged, "wrong",
-                               FIGURE(v->wrong_bound), "why_not", FIGURE(v->bounds_unjudged));
-    return json_pack("{s:o*, s:s, s:b, s:o, s:o, s:o, s:o}", "file", FIGURE(v->path), "status", v->result->now, "right",
-                     code == 0, "plan", plan, "bounds", bounds, "record", record_figures(v), "steps", step_figures(v));
+                               JSON_VALUE(v->wrong_bound), "why_not", JSON_VALUE(v->bounds_unjudged));
+    return json_pack("{s:o*, s:s, s:b, s:o, s:o, s:o, s:o}", "file", JSON_VALUE(v->path), "status", v->result->now,
+                     "right", code == 0, "plan", plan, "bounds", bounds, "record", record_numbers(v), "steps",
+                     json_of_steps(v));
 }

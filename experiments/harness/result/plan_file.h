@@ -11,7 +11,7 @@ enum status plan_file_write(const struct job *job, const char *path);
 
 /* Makes the plan of the file at path for the job's network: from its schedule and offsets, after simulate() has checked
  * them, compared member by member with the file's plan. ST_SPEC: it is of another policy, batch or network (the message
- * names the first node and figure that differ), altered, or unreadable. */
+ * names the first node and number that differ), altered, or unreadable. */
 enum status plan_file_take(const struct job *job, const char *path, struct plan **plan);
 
 /* The comparison that does not depend on kernels: whether data, read from path, has the settings and the model of a

@@ -17,73 +17,6 @@
 #include "result/record_plan.h"
 #include "yaml/new_file.h"
 
-#define STEP(member)    offsetof(struct step_record, member)
-#define EVAL(member)    offsetof(struct eval_record, member)
-#define SUMMARY(member) offsetof(struct run_summary, member)
-#define FIGURE(member)  offsetof(struct record_figures, member)
-
-static const char digest_doc[] = "XXH3-128 of the tensor digests in parameter order; low word, high word";
-
-const struct field record_step_columns[] = {
-    {"step", NUMBER_U32, 1, STEP(step), NULL, "number of the training step, from 0"},
-    {"loss", NUMBER_F32, 1, STEP(result.loss), "1", "loss of the batch before the update"},
-    {"loss_bits", NUMBER_U32, 1, STEP(result.loss), NULL, "IEEE-754 binary32 pattern of loss"},
-    {"metric", NUMBER_F32, 1, STEP(metric), "1", "share of the batch that is predicted correctly"},
-    {"lr", NUMBER_F64, 1, STEP(result.lr), "1", "learning rate of the update"},
-    {"grad_norm", NUMBER_F64, 1, STEP(result.gradient_norm), "1", "L2 norm of all gradients, before they are clipped"},
-    {"total_ns", NUMBER_U64, 1, STEP(total_ns), "ns",
-     "the whole step: the times of the following columns, and the time between ops"},
-    {"data_ns", NUMBER_U64, 1, STEP(data_ns), "ns", "reading the batch"},
-    {"forward_ns", NUMBER_U64, 1, STEP(result.phase_ns[PHASE_FORWARD]), "ns", "first forwards"},
-    {"recompute_ns", NUMBER_U64, 1, STEP(result.phase_ns[PHASE_RECOMPUTE]), "ns", "recomputed forwards"},
-    {"backward_ns", NUMBER_U64, 1, STEP(result.phase_ns[PHASE_BACKWARD]), "ns", "backwards"},
-    {"optimizer_ns", NUMBER_U64, 1, STEP(result.phase_ns[PHASE_OPTIMIZER]), "ns", "the update"},
-    {"digest_ns", NUMBER_U64, 1, STEP(result.phase_ns[PHASE_DIGEST]), "ns",
-     "digests of gradients, parameters and state, and the gradients' norm"},
-    {"undefine_ns", NUMBER_U64, 1, STEP(result.phase_ns[PHASE_UNDEFINE]), "ns",
-     "filling memory that recomputations will write with NaNs; not part of total_ns"},
-    {"live_peak", NUMBER_U64, 1, STEP(live_peak), "byte",
-     "most live bytes of the arena at any op: counted in dynamic memory, else planned"},
-    {"rss", NUMBER_U64, 1, STEP(rss), "byte", "resident set of the process after the step"},
-    {"grad_digest", NUMBER_U64, 2, STEP(result.gradients), NULL, digest_doc},
-    {"param_digest", NUMBER_U64, 2, STEP(result.parameters), NULL, digest_doc},
-    {"state_digest", NUMBER_U64, 2, STEP(result.state), NULL, digest_doc},
-    {"running_digest", NUMBER_U64, 2, STEP(result.running), NULL, "the same of the running state; 0, 0: there is none"},
-    {"gradients_zero", NUMBER_U8, 1, STEP(gradients_zero), NULL, "1: every gradient is zero: equality proves nothing"},
-    {0},
-};
-
-const struct field record_eval_columns[] = {
-    {"step", NUMBER_U32, 1, EVAL(step), NULL, "training steps done before"},
-    {"loss", NUMBER_F32, 1, EVAL(loss), "1", "mean over the split"},
-    {"accuracy", NUMBER_F32, 1, EVAL(accuracy), "1", "share of the split that is predicted correctly"},
-    {0},
-};
-
-static const struct field summary_columns[] = {
-    {"high_water_bytes", NUMBER_U64, 1, SUMMARY(high_water)},
-    {"start_rss_bytes", NUMBER_U64, 1, SUMMARY(start_rss)},
-    {"wall_ns", NUMBER_U64, 1, SUMMARY(wall_ns)},
-    {"setup_ns", NUMBER_U64, 1, SUMMARY(setup_ns)},
-    {"states_ns", NUMBER_U64, 1, SUMMARY(states_ns)},
-    {0},
-};
-
-const struct field record_figure_columns[] = {
-    {"steps", NUMBER_U64, 1, FIGURE(steps)},
-    {"live_peak_bytes", NUMBER_U64, 1, FIGURE(live_peak)},
-    {"peak_bytes", NUMBER_U64, 1, FIGURE(peak)},
-    {"timed_steps", NUMBER_U64, 1, FIGURE(timing.steps)},
-    {"overhead_bytes", NUMBER_U64, 1, FIGURE(overhead)},
-    {"final_loss", NUMBER_F32, 1, FIGURE(final_loss)},
-    {"step_median_ns", NUMBER_F64, 1, FIGURE(timing.median_ns)},
-    {"step_least_ns", NUMBER_F64, 1, FIGURE(timing.least_ns)},
-    {"step_most_ns", NUMBER_F64, 1, FIGURE(timing.most_ns)},
-    {0},
-};
-
-const struct field record_device_columns[] = {{"device_overhead_bytes", NUMBER_U64, 1, FIGURE(device_overhead)}, {0}};
-
 /* Digests of every tensor: of the optimizer's and of running state where there is any. */
 static bool is_kept(const struct job *job, int digests)
 {
@@ -358,13 +291,13 @@ enum status record_eval(struct record *record, const struct eval_record *eval)
     return h5_status(&record->h5);
 }
 
-static void summarise_prediction(struct h5 *h5, const struct job *job, const struct record_figures *figures)
+static void summarise_prediction(struct h5 *h5, const struct job *job, const struct record_numbers *numbers)
 {
     if (!job->costs) return;
     const double predicted = costs_predict(job->costs, job->plan);
     h5_attribute_f64(h5, "/summary", "predicted_step_ns", predicted);
-    if (figures->timing.steps)
-        h5_attribute_f64(h5, "/summary", "prediction_percent", 100 * (predicted / figures->timing.median_ns - 1));
+    if (numbers->timing.steps)
+        h5_attribute_f64(h5, "/summary", "prediction_percent", 100 * (predicted / numbers->timing.median_ns - 1));
 }
 
 static void summarise_ops(struct h5 *h5, const struct best_case *least)
@@ -380,10 +313,10 @@ static void summarise_ops(struct h5 *h5, const struct best_case *least)
 
 static uint64_t beyond(uint64_t used, uint64_t ours) { return used > ours ? used - ours : 0; }
 
-struct record_figures record_figures(const struct result *r, const struct run_summary *summary, uint64_t peak,
+struct record_numbers record_numbers(const struct result *r, const struct run_summary *summary, uint64_t peak,
                                      uint64_t bytes)
 {
-    return (struct record_figures){.steps = r->steps,
+    return (struct record_numbers){.steps = r->steps,
                                    .live_peak = r->live_peak,
                                    .peak = peak,
                                    .overhead = beyond(summary->high_water, summary->device_used ? 0 : bytes),
@@ -395,21 +328,21 @@ struct record_figures record_figures(const struct result *r, const struct run_su
 struct run_summary record_summary_read(struct result *r)
 {
     struct run_summary summary = {.high_water = 0};
-    table_read_attributes(&r->h5, "/summary", summary_columns, &summary, true, r->region);
-    table_read_attributes(&r->h5, "/summary", record_figure_columns, &summary.figures, true, r->region);
+    table_read_attributes(&r->h5, "/summary", record_summary_columns, &summary, true, r->region);
+    table_read_attributes(&r->h5, "/summary", record_number_columns, &summary.numbers, true, r->region);
     if (!h5_exists(&r->h5, "/provenance/gpu")) return summary;
     summary.device_start = h5_read_attribute_u64(&r->h5, "/summary", "device_start_bytes", 0);
     summary.device_used = h5_read_attribute_u64(&r->h5, "/summary", "device_used_bytes", 0);
     return summary;
 }
 
-static enum status find_figures(const struct record *r, struct run_summary *summary)
+static enum status find_numbers(const struct record *r, struct run_summary *summary)
 {
     const struct plan *plan = r->job->plan;
     const size_t arena = r->job->spec->memory == MEMORY_DYNAMIC ? plan->live_peak : plan->arena_bytes;
     result_auto *result = NULL;
     if (result_open(r->file.part, &result) != ST_OK) return fail(ST_FAILED, "%s", status_message());
-    summary->figures = record_figures(result, summary, plan_peak(plan), plan_static(plan) + arena);
+    summary->numbers = record_numbers(result, summary, plan_peak(plan), plan_static(plan) + arena);
     return ST_OK;
 }
 
@@ -417,15 +350,15 @@ static void summarise(struct h5 *h5, const struct job *job, const char *status, 
                       const struct best_case *least)
 {
     char name[64];
-    table_write_attributes(h5, "/summary", summary_columns, summary);
-    table_write_attributes(h5, "/summary", record_figure_columns, &summary->figures);
+    table_write_attributes(h5, "/summary", record_summary_columns, summary);
+    table_write_attributes(h5, "/summary", record_number_columns, &summary->numbers);
     if (summary->device_used) {
         h5_attribute_u64(h5, "/summary", "device_start_bytes", summary->device_start);
         h5_attribute_u64(h5, "/summary", "device_used_bytes", summary->device_used);
-        table_write_attributes(h5, "/summary", record_device_columns, &summary->figures);
+        table_write_attributes(h5, "/summary", record_device_columns, &summary->numbers);
     }
     h5_attribute_u64(h5, "/summary", "processor_ns", summary->processor_ns);
-    summarise_prediction(h5, job, &summary->figures);
+    summarise_prediction(h5, job, &summary->numbers);
     summarise_ops(h5, least);
     for (int i = 0; i < CLOCK_CLASSES; i++) {
         snprintf(name, sizeof name, "clock_%s_ns", clock_names[i]);
@@ -433,7 +366,7 @@ static void summarise(struct h5 *h5, const struct job *job, const char *status, 
     }
     if (*summary->not_finite) {
         h5_attribute_text(h5, "/summary", "not_finite", summary->not_finite);
-        h5_attribute_u64(h5, "/summary", "not_finite_step", summary->figures.steps);
+        h5_attribute_u64(h5, "/summary", "not_finite_step", summary->numbers.steps);
     }
     h5_attribute_text(h5, "/", "status", status);
 }
@@ -444,7 +377,7 @@ static enum status finish(struct record *r, const char *status, struct run_summa
 {
     TRY(h5_close(&r->h5));
     if (h5_manifest_check(r->manifest, r->file.part) != ST_OK) return fail(ST_DIFFERS, "%s", status_message());
-    TRY(find_figures(r, summary));
+    TRY(find_numbers(r, summary));
     TRY(record_file_copy(&r->file));
     TRY(h5_manifest_open(r->manifest, &r->h5, r->file.fresh, H5_EDIT));
     summarise(&r->h5, r->job, status, summary, least);

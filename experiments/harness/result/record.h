@@ -24,8 +24,8 @@ struct eval_record {
     float loss, accuracy;
 };
 
-/* Figures of /summary that follow from others: of the steps, of the plan, and of what was measured. */
-struct record_figures {
+/* Numbers of /summary that follow from others: of the steps, of the plan, and of what was measured. */
+struct record_numbers {
     uint64_t steps, live_peak, peak, overhead, device_overhead;
     float final_loss;
     struct timing timing;
@@ -43,16 +43,16 @@ struct run_summary {
     uint64_t processor_ns;      /* that the process worked after its set-up, all threads; of all pieces */
     uint64_t clock_ns[CLOCK_CLASSES];
     char not_finite[NOT_FINITE];   /* the loss, output or gradient that ended the run by not being finite, or "" */
-    struct record_figures figures; /* set by record_finish() */
+    struct record_numbers numbers; /* set by record_finish() */
 };
 
-/* Columns of /steps (of struct step_record) and of /eval (of struct eval_record); attributes of /summary (of struct
- * record_figures), the second ones on a device. */
-extern const struct field record_step_columns[], record_eval_columns[], record_figure_columns[],
-    record_device_columns[];
+/* record_columns.c: columns of /steps (of struct step_record) and of /eval (of struct eval_record); attributes of
+ * /summary, of struct run_summary and of struct record_numbers, the last ones on a device. */
+extern const struct field record_step_columns[], record_eval_columns[], record_summary_columns[],
+    record_number_columns[], record_device_columns[];
 
 /* From the steps of a file, what was measured, and the peak and the bytes in use of the plan. */
-struct record_figures record_figures(const struct result *result, const struct run_summary *summary, uint64_t peak,
+struct record_numbers record_numbers(const struct result *result, const struct run_summary *summary, uint64_t peak,
                                      uint64_t bytes);
 
 /* What the end of a run wrote, but its clocks. */

@@ -290,7 +290,7 @@ static void write_bounds(struct h5 *h5, const struct job *job)
     }
 }
 
-static void write_figures(struct h5 *h5, const struct job *job, const struct plan_data *a)
+static void write_numbers(struct h5 *h5, const struct job *job, const struct plan_data *a)
 {
     for (int i = 0; i < COUNTS; i++) h5_attribute_u64(h5, "/plan", plan_data_count_names[i], a->count[i]);
     for (int i = 0; i < REALS; i++) h5_attribute_f64(h5, "/plan", plan_data_real_names[i], a->real[i]);
@@ -332,7 +332,7 @@ void record_plan(struct h5 *h5, const struct job *job)
     data.evaluation_arena = job->evaluation ? job->evaluation->arena_bytes : 0;
     record_plan_names(&data, region, &names);
     h5_group(h5, "/plan");
-    write_figures(h5, job, &data);
+    write_numbers(h5, job, &data);
     h5_text(h5, "/plan/schedule", data.schedule);
     for (const struct plan_table *t = tables; t < tables + TABLES; t++) {
         const void *rows;
@@ -359,7 +359,7 @@ static int rows_of(struct h5 *h5, const struct plan_table *table)
     return h5->broken ? 0 : (int)rows;
 }
 
-static void read_figures(struct h5 *h5, struct plan_data *a, bool added, struct region *region)
+static void read_numbers(struct h5 *h5, struct plan_data *a, bool added, struct region *region)
 {
     for (int i = 0; i < COUNTS; i++)
         h5_read_value(h5, "/plan", plan_data_count_names[i], NUMBER_U64, false, &a->count[i], NULL);
@@ -402,7 +402,7 @@ enum status record_plan_read(struct h5 *h5, struct region *region, struct plan_d
     for (const struct plan_table *t = tables; t < tables + TABLES; t++) *count_of(t, data) = rows_of(h5, t);
     TRY(h5_status(h5));
     const bool added = h5_exists(h5, "/plan/ops/gradients"); /* the columns and category of fused updates and slices */
-    read_figures(h5, data, added, region);
+    read_numbers(h5, data, added, region);
     for (const struct plan_table *t = tables; t < tables + TABLES; t++) {
         const size_t count = (size_t)*count_of(t, data);
         void *rows;

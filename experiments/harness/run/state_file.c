@@ -22,7 +22,7 @@ static const char magic[16] = "rematch state 2";
 struct head {
     char magic[sizeof magic], id[RUN_ID_TEXT];
     uint64_t position;
-    struct state_figures figures;
+    struct state_numbers numbers;
 };
 
 /* The head with what is behind it in the file. */
@@ -138,20 +138,20 @@ static enum status move_all(const struct state_file *f, int descriptor, const ch
 
 /* ---- writing ---- */
 
-static void fill(const struct heading *h, const struct state_file *f, const struct state_figures *figures,
+static void fill(const struct heading *h, const struct state_file *f, const struct state_numbers *numbers,
                  const struct best_case *least)
 {
     memcpy(h->head->magic, magic, sizeof magic);
     snprintf(h->head->id, RUN_ID_TEXT, "%s", f->id);
     h->head->position = *executor_position(f->exec);
-    h->head->figures = *figures;
-    h->head->figures.rest_ns = least->rest_ns;
-    h->head->figures.known = least->known;
+    h->head->numbers = *numbers;
+    h->head->numbers.rest_ns = least->rest_ns;
+    h->head->numbers.known = least->known;
     memcpy(h->op_ns, least->op_ns, (size_t)least->ops * sizeof *h->op_ns);
     *h->digest = digest_of(h);
 }
 
-enum status state_file_write(const struct state_file *f, const struct state_figures *figures,
+enum status state_file_write(const struct state_file *f, const struct state_numbers *numbers,
                              const struct best_case *least)
 {
     char path[RECORD_PATH];
@@ -159,7 +159,7 @@ enum status state_file_write(const struct state_file *f, const struct state_figu
     const int descriptor = new_file_create(fresh.name);
     if (descriptor < 0) return fail(ST_FAILED, "%s: cannot write: %s", path, strerror(errno));
     const struct heading h = heading_create(f->job);
-    fill(&h, f, figures, least);
+    fill(&h, f, numbers, least);
     enum status status = put(descriptor, path, 0, h.bytes, h.head);
     uint64_t at = h.bytes;
     if (status == ST_OK) status = move_all(f, descriptor, path, &at, true);
@@ -184,7 +184,7 @@ static enum status check_head(const char *path, const struct state_file *f, cons
                               const struct result *past)
 {
     char id[RUN_ID_TEXT];
-    const uint64_t steps = h->head->figures.steps;
+    const uint64_t steps = h->head->numbers.steps;
     if (memcmp(h->head->magic, magic, sizeof magic) != 0) return fail(ST_FAILED, "%s: not a state file", path);
     snprintf(id, sizeof id, "%.16s", h->head->id);
     if (strcmp(id, f->id) != 0) return fail(ST_FAILED, "%s: the state of run %s; expected %s", path, id, f->id);
@@ -216,7 +216,7 @@ static enum status check_tensors(const char *path, const struct state_file *f, u
     return ST_OK;
 }
 
-enum status state_file_read(const struct state_file *f, const struct result *past, struct state_figures *figures,
+enum status state_file_read(const struct state_file *f, const struct result *past, struct state_numbers *numbers,
                             struct best_case *least)
 {
     char path[RECORD_PATH];
@@ -230,11 +230,11 @@ enum status state_file_read(const struct state_file *f, const struct result *pas
     uint64_t at = h.bytes;
     TRY(move_all(f, descriptor, path, &at, false));
     if (at < bytes) return fail(ST_FAILED, "%s: damaged: longer than the %" PRIu64 " bytes written", path, at);
-    TRY(check_tensors(path, f, head->figures.steps, past));
-    *figures = head->figures;
+    TRY(check_tensors(path, f, head->numbers.steps, past));
+    *numbers = head->numbers;
     *executor_position(f->exec) = head->position;
-    least->rest_ns = figures->rest_ns;
-    least->known = figures->known != 0;
+    least->rest_ns = numbers->rest_ns;
+    least->known = numbers->known != 0;
     memcpy(least->op_ns, h.op_ns, (size_t)least->ops * sizeof *h.op_ns);
     return ST_OK;
 }

@@ -15,7 +15,7 @@ struct state_file {
 };
 
 /* Of the steps done so far, by all processes that worked on the run. */
-struct state_figures {
+struct state_numbers {
     uint64_t steps;
     struct run_summary summary; /* as far as it is known then */
     uint64_t rest_ns, known;    /* of the best-case step, whose times of ops follow in the file */
@@ -26,15 +26,15 @@ bool state_file_exists(const char *result);
 
 /* Writes a new one beside the old one, which is as it was. ST_FAILED: it cannot be written; the message names path and
  * reason. */
-enum status state_file_write(const struct state_file *file, const struct state_figures *figures,
+enum status state_file_write(const struct state_file *file, const struct state_numbers *numbers,
                              const struct best_case *least);
 
 /* Replaces the old one by the new one, once that is on the disk. ST_FAILED: as above. */
 enum status state_file_place(const struct state_file *file);
 
-/* Fills exec's tensors and figures. ST_FAILED, with the path in the message: it is damaged, of another run, or not the
+/* Fills exec's tensors and numbers. ST_FAILED, with the path in the message: it is damaged, of another run, or not the
  * state that past recorded. */
-enum status state_file_read(const struct state_file *file, const struct result *past, struct state_figures *figures,
+enum status state_file_read(const struct state_file *file, const struct result *past, struct state_numbers *numbers,
                             struct best_case *least);
 
 /* Removes it, and a new one beside it, where they exist. */

@@ -30,7 +30,7 @@ struct training {
     uint64_t next_ns;
 
     struct result *past;          /* what earlier processes recorded of the run, NULL: nothing */
-    struct state_figures earlier; /* theirs, up to the state that it goes on from */
+    struct state_numbers earlier; /* theirs, up to the state that it goes on from */
     int64_t recorded, evaluated;  /* steps in past; steps done before its last evaluation */
     int64_t fresh;                /* steps of a state that has not yet replaced the one before, 0: there is none */
     bool failing;                 /* the last state could not be written */
@@ -179,7 +179,7 @@ static uint64_t device_used(struct backend *backend)
     return backend->kind->device ? backend->kind->device->used(backend) : 0;
 }
 
-/* Figures of the run so far, with those of earlier processes. */
+/* Numbers of the run so far, with those of earlier processes. */
 static void measure(struct training *t)
 {
     struct run_summary *now = &t->report.summary;
@@ -231,8 +231,8 @@ static enum status save_state(struct training *t)
     const uint64_t start = clock_now_ns();
     TRY(record_sync(t->record));
     measure(t);
-    const struct state_figures figures = {.steps = (uint64_t)t->report.steps, .summary = *summary};
-    const bool written = state_file_write(&file, &figures, &t->least) == ST_OK;
+    const struct state_numbers numbers = {.steps = (uint64_t)t->report.steps, .summary = *summary};
+    const bool written = state_file_write(&file, &numbers, &t->least) == ST_OK;
     t->fresh = written ? t->report.steps : 0;
     if (!written) note_failure(t);
     t->failing = !written;
@@ -284,7 +284,7 @@ static enum status all_steps(struct training *t)
     return t->report.stopped || t->end < t->job->steps ? ST_OK : record_tensors(t->record, true, t->exec);
 }
 
-/* Takes figures over from the unfinished file. What it recorded after the state counts as time of the run. */
+/* Takes numbers over from the unfinished file. What it recorded after the state counts as time of the run. */
 static enum status take_over(struct training *t)
 {
     struct result *past = t->past;
@@ -381,7 +381,7 @@ static enum status finish(struct training *t, enum status status)
         state_file_remove(t->report.path);
         closed = fail(ST_FAILED, "%s; the same command runs it from the beginning", status_message());
     }
-    if (summary->figures.timing.steps) t->report.step_ns = (uint64_t)summary->figures.timing.median_ns;
+    if (summary->numbers.timing.steps) t->report.step_ns = (uint64_t)summary->numbers.timing.median_ns;
     t->report.best_case_ns = timing_best_case(&t->least);
     if (status != ST_OK) return fail(status, "%s", message);
     t->report.finished = closed == ST_OK && !cut;

@@ -17,7 +17,7 @@ enum expectation_what {
     EXPECTABLE
 };
 
-/* Bounds of a published figure; judged unless an override changes the figure, else only printed. */
+/* Bounds of a published number; judged unless an override changes the number, else only printed. */
 struct expectation {
     int what;            /* enum expectation_what */
     double below, above; /* NaN: not given */
@@ -60,7 +60,7 @@ struct spec {
     const struct yaml_tree *root; /* the file with its overrides */
     int overrides;
     const char *const *override;     /* "steps: 100 -> 3", printed and stored */
-    const char *changed[EXPECTABLE]; /* by figure: an overridden key that changes it; NULL: none */
+    const char *changed[EXPECTABLE]; /* by number: an overridden key that changes it; NULL: none */
 
     const char *name, *title;
     const char *model_path;             /* NULL: layers written in the spec itself */

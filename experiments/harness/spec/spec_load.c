@@ -85,7 +85,7 @@ static void check_points(struct loader *l, const struct spec *spec)
 
 /* ---- the resolved text and what overrides changed in it ---- */
 
-/* Notes which figures the differences between two resolved values of key affect; maps are compared key by key. NULL:
+/* Notes which numbers the differences between two resolved values of key affect; maps are compared key by key. NULL:
  * not there. */
 static void note_changes(struct spec *spec, const struct yaml_tree *before, const struct yaml_tree *after,
                          const char *key)
@@ -101,9 +101,9 @@ static void note_changes(struct spec *spec, const struct yaml_tree *before, cons
     const char *a = before && !maps ? yaml_tree_print(before, spec->region) : "";
     const char *b = after && !maps ? yaml_tree_print(after, spec->region) : "";
     if (maps || !strcmp(a, b)) return;
-    const unsigned figures = spec_changes(key);
-    for (int figure = 0; figure < EXPECTABLE; figure++)
-        if (figures >> figure & 1 && !spec->changed[figure]) spec->changed[figure] = key;
+    const unsigned numbers = spec_changes(key);
+    for (int json_member = 0; json_member < EXPECTABLE; json_member++)
+        if (numbers >> json_member & 1 && !spec->changed[json_member]) spec->changed[json_member] = key;
 }
 
 /* The value at key as written, as resolved, or of the model's presets, which the resolved text has in their places

@@ -140,7 +140,7 @@ static void read_model(struct spec_reader *reader, const struct yaml_tree *root,
 
 /* ---- lists of their own ---- */
 
-/* Why a figure cannot miss its only bound; NULL: it can. */
+/* Why a number cannot miss its only bound; NULL: it can. */
 static const char *cannot_miss(const struct expectation *e)
 {
     if (e->what <= EXPECT_TIME_RATIO && isnan(e->below) && e->above == 0) return "a ratio is always above 0";

@@ -241,7 +241,7 @@ const char *const spec_order[] = {"rematch",      "name",        "title",       
                                   "eval",         "baseline",    "state_every", "expect",
                                   "sweep",        "results",     NULL};
 
-/* ---- which figures a key changes ---- */
+/* ---- which numbers a key changes ---- */
 
 enum {
     LEARNING = 1 << EXPECT_ACCURACY | 1 << EXPECT_LOSS,
@@ -250,9 +250,9 @@ enum {
     ALL = PLAN | LEARNING
 };
 
-/* A key changes the figures of its row, as do the keys below it; a key without a row changes every figure. */
+/* A key changes the numbers of its row, as do the keys below it; a key without a row changes every number. */
 static const struct {
-    unsigned figures;
+    unsigned numbers;
     const char *keys[9];
 } effects[] = {
     {0, {"rematch", "name", "title", "results", "expect", "published", "sweep", "state_every"}},
@@ -268,7 +268,7 @@ unsigned spec_changes(const char *key)
     for (size_t i = 0; i < sizeof effects / sizeof *effects; i++)
         for (const char *const *row = effects[i].keys; *row; row++) {
             const size_t length = strlen(*row);
-            if (!strncmp(key, *row, length) && (!key[length] || key[length] == '.')) return effects[i].figures;
+            if (!strncmp(key, *row, length) && (!key[length] || key[length] == '.')) return effects[i].numbers;
         }
     return ALL;
 }

@@ -43,10 +43,10 @@ extern const struct setting init_keys[];
 extern const struct section spec_sections[];
 extern const struct setting expectation_keys[], published_keys[];
 
-/* The figures of expectations, in the order of enum expectation_what. */
+/* The numbers of expectations, in the order of enum expectation_what. */
 extern const char *const expectation_names[];
 
-/* The figures that key ("batch", "optimizer.lr") changes: bit 1 << enum expectation_what for each. */
+/* The numbers that key ("batch", "optimizer.lr") changes: bit 1 << enum expectation_what for each. */
 unsigned spec_changes(const char *key);
 
 /* Keys of the top level without a setting or a section; ended by a row without key. */

@@ -48,7 +48,7 @@ static void print_memory(const struct side *s, bool verbose, FILE *out)
     row(out, "live peak, predicted", "%s", BYTES_TEXT(plan->live_peak));
     if (dynamic && r->steps) /* only this allocator counts; a step whose counts differ from the plan fails */
         row(out, "live peak, counted", "%s by the allocator, as predicted at every op",
-            BYTES_TEXT(r->summary.figures.live_peak));
+            BYTES_TEXT(r->summary.numbers.live_peak));
     print_categories(plan, out);
     if (verbose) row(out, "  set by", "%s", plan_op_text(plan, plan->peak_op, op));
     if (verbose) row(out, "  largest tensors", "%s", plan_peak_text(plan, plan->region));
@@ -90,7 +90,7 @@ static void print_losses(const struct run_report *r, FILE *out)
     fputc('\n', out);
 }
 
-void verdict_print_side(const struct side *side, const char *name, bool verbose, FILE *out)
+void experiment_print_side(const struct side *side, const char *name, bool verbose, FILE *out)
 {
     fprintf(out, "\n%s (policy %s)\n", name, side->spec->policy->name);
     print_memory(side, verbose, out);
@@ -98,7 +98,7 @@ void verdict_print_side(const struct side *side, const char *name, bool verbose,
     print_losses(&side->report, out);
 }
 
-void verdict_print(const struct experiment *experiment, bool verbose, FILE *out)
+void experiment_print(const struct experiment *experiment, bool verbose, FILE *out)
 {
     const struct comparison *c = &experiment->comparison;
     const struct plan *base = experiment->side[SIDE_BASELINE].job->plan,
@@ -108,7 +108,7 @@ void verdict_print(const struct experiment *experiment, bool verbose, FILE *out)
         measured ? costs_predict(measured, plan) / costs_predict(experiment->side[SIDE_BASELINE].job->costs, base)
                  : plan->time / base->time;
     char miss[64], least[64];
-    for (int i = 0; i < SIDES; i++) verdict_print_side(&experiment->side[i], side_names[i], verbose, out);
+    for (int i = 0; i < SIDES; i++) experiment_print_side(&experiment->side[i], side_names[i], verbose, out);
     fprintf(out, "\ntime of a step, variant : baseline  ");
     if (isfinite(c->time_ratio))
         fprintf(out, "%.3f%s", c->time_ratio, c->side_by_side ? "" : " (not measured side by side)");
@@ -133,7 +133,7 @@ static double observed(const struct experiment *e, int what)
 }
 
 /* Why an expectation is not judged, NULL: it is. With other data the losses differ, but not bytes and times. A run
- * shortened by an override may not measure a figure. */
+ * shortened by an override may not measure a number. */
 static const char *unjudged(const struct spec *spec, const struct side *side, int what, double value)
 {
     const bool of_data = what == EXPECT_ACCURACY || what == EXPECT_LOSS;
@@ -142,8 +142,8 @@ static const char *unjudged(const struct spec *spec, const struct side *side, in
     return isnan(value) && spec->overrides ? "the spec was overridden" : NULL;
 }
 
-enum judgement verdict_expectation(const struct experiment *experiment, const struct spec *spec,
-                                   const struct expectation *x, char text[EXPECTATION_TEXT])
+enum judgement experiment_expectation(const struct experiment *experiment, const struct spec *spec,
+                                      const struct expectation *x, char text[EXPECTATION_TEXT])
 {
     const double value = observed(experiment, x->what);
     const bool met = !isnan(value) && !(value >= x->below) && !(value <= x->above); /* a missing bound is NaN */
@@ -161,51 +161,50 @@ enum judgement verdict_expectation(const struct experiment *experiment, const st
 }
 
 /* out NULL: prints nothing. */
-bool verdict_expectations(const struct experiment *experiment, FILE *out)
+bool experiment_expectations(const struct experiment *experiment, FILE *out)
 {
     const struct spec *spec = experiment->side[SIDE_VARIANT].spec;
     bool all = true;
     if (spec->expectations && out) fprintf(out, "expected\n");
     for (int i = 0; i < spec->expectations; i++) {
         char text[EXPECTATION_TEXT];
-        all &= verdict_expectation(experiment, spec, &spec->expectation[i], text) != UNMET;
+        all &= experiment_expectation(experiment, spec, &spec->expectation[i], text) != UNMET;
         if (out) fprintf(out, "  %s\n", text);
     }
     return all;
 }
 
-static json_t *side_figures(const struct side *side)
+static json_t *side_json(const struct side *side)
 {
     const struct run_report *r = &side->report;
     const struct plan *plan = side->job->plan;
     if (!*r->path) return json_null();
     const char *path = region_text(side->spec->region, "%s%s", r->path, r->finished ? "" : ".part");
-    return FIGURES(
-        KEY("file", figure_plain(path)), KEY("policy", side->spec->policy->name),
+    return OBJECT(
+        KEY("file", json_of_plain(path)), KEY("policy", side->spec->policy->name),
         KEY("finished", json_boolean(r->finished)), KEY("steps", r->steps), KEY("peak_bytes", plan_peak(plan)),
         KEY("live_peak_bytes", plan->live_peak), KEY("slowdown", plan->slowdown), KEY("step_ns", r->step_ns),
         KEY("step_best_case_ns", r->best_case_ns), KEY("last_loss", r->last_loss), KEY("accuracy", r->accuracy));
 }
 
-static json_t *expectation_figures(const struct experiment *e, const struct expectation *x)
+static json_t *json_of_expectations(const struct experiment *e, const struct expectation *x)
 {
     static const char *const judgements[] = {[NOT_JUDGED] = "not judged", [MET] = "met", [UNMET] = "not met"};
     char text[EXPECTATION_TEXT];
-    const enum judgement judgement = verdict_expectation(e, e->side[SIDE_VARIANT].spec, x, text);
-    return FIGURES(KEY("what", expectation_names[x->what]), KEY("above", x->above), KEY("below", x->below),
-                   KEY("found", observed(e, x->what)), KEY("judgement", judgements[judgement]),
-                   KEY("source", x->source), KEY("text", text));
+    const enum judgement judgement = experiment_expectation(e, e->side[SIDE_VARIANT].spec, x, text);
+    return OBJECT(KEY("what", expectation_names[x->what]), KEY("above", x->above), KEY("below", x->below),
+                  KEY("found", observed(e, x->what)), KEY("judgement", judgements[judgement]), KEY("source", x->source),
+                  KEY("text", text));
 }
 
-json_t *verdict_figures(const struct experiment *e, int code)
+json_t *experiment_json(const struct experiment *e, int code)
 {
     const struct spec *spec = e->side[SIDE_VARIANT].spec;
     json_t *expected = json_array();
     const bool whole = e->compared && e->side[SIDE_VARIANT].report.finished;
-    for (int i = 0; i < spec->expectations && whole; i++) ADD(expected, expectation_figures(e, &spec->expectation[i]));
-    return FIGURES(KEY("experiment", spec->name), KEY("exit_code", code),
-                   KEY("baseline", side_figures(&e->side[SIDE_BASELINE])),
-                   KEY("variant", side_figures(&e->side[SIDE_VARIANT])),
-                   KEY("comparison", e->compared ? comparison_figures(&e->comparison) : json_null()),
-                   KEY("expectations", expected));
+    for (int i = 0; i < spec->expectations && whole; i++) ADD(expected, json_of_expectations(e, &spec->expectation[i]));
+    return OBJECT(
+        KEY("experiment", spec->name), KEY("exit_code", code), KEY("baseline", side_json(&e->side[SIDE_BASELINE])),
+        KEY("variant", side_json(&e->side[SIDE_VARIANT])),
+        KEY("comparison", e->compared ? comparison_json(&e->comparison) : json_null()), KEY("expectations", expected));
 }

@@ -13,7 +13,7 @@ static void open_with_gnuplot(struct cli *cli)
     cli_open(cli);
 }
 
-Test(figures, are_svg_and_pdf)
+Test(json, are_svg_and_pdf)
 {
     static const char *const names[] = {"memory", "losses", "policies"};
     struct cli cli;
@@ -36,8 +36,8 @@ Test(figures, are_svg_and_pdf)
 
 enum { LONG_NAME = 240 };
 
-/* Figures are written into a folder of any name, and nothing else happens. */
-Test(figures, reach_a_folder_of_any_name)
+/* Drawings are written into a folder of any name, and nothing else happens. */
+Test(json, reach_a_folder_of_any_name)
 {
     char longest[LONG_NAME + 1];
     const char *const names[] = {
@@ -79,8 +79,8 @@ Test(figures, reach_a_folder_of_any_name)
     cli_close(&cli);
 }
 
-/* Texts of a file are data of the figures, no commands of gnuplot, whatever they begin with. */
-Test(figures, take_texts_as_data)
+/* Texts of a file are data of the drawings, no commands of gnuplot, whatever they begin with. */
+Test(json, take_texts_as_data)
 {
     static const char *const labels[] = {"END", "ENDING", "system('touch OWNED')#", "`touch OWNED`", "it''s"};
     struct cli cli;
@@ -98,8 +98,8 @@ Test(figures, take_texts_as_data)
     cli_close(&cli);
 }
 
-/* gnuplot ends without an error where it could not write: an incomplete figure is none, and exit code 3. */
-Test(figures, an_incomplete_figure_is_an_error)
+/* gnuplot ends without an error where it could not write: an incomplete drawing is none, and exit code 3. */
+Test(json, an_incomplete_figure_is_an_error)
 {
     static const struct {
         const char *gnuplot, *says;

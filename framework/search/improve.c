@@ -1,4 +1,4 @@
-#include "search/windows.h"
+#include "search/improve.h"
 
 #include <math.h>
 #include <string.h>
@@ -126,7 +126,7 @@ static bool search(struct windows *w, int from, int to)
     return false;
 }
 
-struct sequence windows_improve(const struct step_model *m, size_t limit, const struct sequence *sequence,
+struct sequence improve_windows(const struct step_model *m, size_t limit, const struct sequence *sequence,
                                 struct region *region)
 {
     region_auto *own = region_create();

@@ -1,4 +1,4 @@
-#include "report/figures_text.h"
+#include "report/text_table.h"
 
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 enum { CELL = 64 };
 
-/* What a table calls a figure whose key is no good head, how it fits a narrow terminal, as in struct column, and what
+/* What a table calls a number whose key is no good head, how it fits a narrow terminal, as in struct column, and what
  * stands for null. */
 static const struct label {
     const char *key, *head;
@@ -75,7 +75,7 @@ static struct label label_of(const char *key)
 
 static bool ends(const char *key, const char *with) { return !strcmp(key, with) || text_ends(key, with); }
 
-char *figures_number(const char *key, double number, bool exact, char text[UNIT_TEXT])
+char *text_number(const char *key, double number, bool exact, char text[UNIT_TEXT])
 {
     const bool bytes = ends(key, "bytes"), flops = ends(key, "flops");
     if (bytes && !exact) return bytes_text(number, text);
@@ -97,7 +97,7 @@ static const char *cell_text(const struct label *label, const json_t *value, boo
 {
     if (json_is_string(value)) return json_string_value(value);
     if (json_is_true(value)) return label->head[1] ? "yes" : label->head;
-    if (json_is_number(value)) return figures_number(label->key, json_number_value(value), exact, text);
+    if (json_is_number(value)) return text_number(label->key, json_number_value(value), exact, text);
     return label->none && json_is_null(value) ? label->none : "";
 }
 
@@ -111,7 +111,7 @@ static bool next_key(const char **keys, char key[CELL])
     return length > 0;
 }
 
-void figures_table(const json_t *rows, const char *keys, int indent, bool exact, FILE *out)
+void text_table(const json_t *rows, const char *keys, int indent, bool exact, FILE *out)
 {
     region_auto *region = region_create();
     char key[COLUMNS_MOST][CELL];
@@ -142,7 +142,7 @@ static bool is_shared(const json_t *rows, const char *key)
     return json_array_size(rows) > 1;
 }
 
-const char *figures_unshared(const json_t *rows, const char *keys, const char *keep, struct region *region, FILE *out)
+const char *text_unshared(const json_t *rows, const char *keys, const char *keep, struct region *region, FILE *out)
 {
     const char *rest = "", *said = "";
     char key[CELL], text[UNIT_TEXT];
@@ -181,7 +181,7 @@ static void write_cell(const json_t *value, struct region *region, FILE *out)
         fputs(text_from_real(json_real_value(value), region), out);
 }
 
-void figures_csv(const json_t *rows, const char *keys, FILE *out)
+void text_csv(const json_t *rows, const char *keys, FILE *out)
 {
     region_auto *region = region_create();
     char key[CELL];
@@ -195,13 +195,13 @@ void figures_csv(const json_t *rows, const char *keys, FILE *out)
     }
 }
 
-void figures_notes(const json_t *texts, const char *prefix, FILE *out)
+void text_notes(const json_t *texts, const char *prefix, FILE *out)
 {
     for (size_t i = 0; i < json_array_size(texts); i++)
         fprintf(out, "%s%s\n", prefix, json_string_value(json_array_get(texts, i)));
 }
 
-void figures_schedule(const char *schedule, FILE *out)
+void text_schedule(const char *schedule, FILE *out)
 {
     enum { SHOWN = 40, SPARED = 8 };
     int steps = 1, at = 0;

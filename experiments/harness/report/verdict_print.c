@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "analysis/compare.h"
-#include "analysis/figures.h"
+#include "analysis/json_tree.h"
 #include "base/units.h"
 #include "console/terminal.h"
 
@@ -36,8 +36,8 @@ static void print_unlike(const json_t *unlike, FILE *out)
 {
     enum { SHOWN = 28 };
     EACH (unlike, i, one) {
-        const char *a = figure_string(one, "a"), *b = figure_string(one, "b");
-        fprintf(out, "%-9s %s", i ? "" : "unlike", figure_string(one, "name"));
+        const char *a = json_string_at(one, "a"), *b = json_string_at(one, "b");
+        fprintf(out, "%-9s %s", i ? "" : "unlike", json_string_at(one, "name"));
         if (strlen(a) <= SHOWN && strlen(b) <= SHOWN) fprintf(out, ": %s, %s", *a ? a : "none", *b ? b : "none");
         fputc('\n', out);
     }
@@ -47,7 +47,7 @@ static void print_unlike(const json_t *unlike, FILE *out)
 static void print_list(const struct comparison *c, const char *list, const char *key, const char *first,
                        const char *next, FILE *out)
 {
-    EACH (json_object_get(c->figures, list), i, one) fprintf(out, "%s%s", i ? next : first, figure_string(one, key));
+    EACH (json_object_get(c->json, list), i, one) fprintf(out, "%s%s", i ? next : first, json_string_at(one, key));
 }
 
 /* The words of a verdict, in its colour on a terminal. */
@@ -96,7 +96,7 @@ static void print_memory(const json_t *a, const json_t *b, FILE *out)
         const char *name, *key;
     } rows[] = {{"peak      ", "peak_bytes"}, {"live peak ", "live_peak_bytes"}, {"high water", "high_water_bytes"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const double x = figure_number(a, rows[i].key), y = figure_number(b, rows[i].key);
+        const double x = json_number_at(a, rows[i].key), y = json_number_at(b, rows[i].key);
         fprintf(out, "%s %s -> %s", rows[i].name, BYTES_TEXT(x), BYTES_TEXT(y));
         if (x > 0 && y > 0) fprintf(out, "  x%.3f", y / x);
         fputc('\n', out);
@@ -106,8 +106,8 @@ static void print_memory(const json_t *a, const json_t *b, FILE *out)
 /* "1.31 s (1.30 s to 1.35 s)" */
 static void print_step(const json_t *side, FILE *out)
 {
-    fprintf(out, "%s (%s to %s)", DURATION_TEXT(figure_number(side, "step_median_ns")),
-            DURATION_TEXT(figure_number(side, "step_least_ns")), DURATION_TEXT(figure_number(side, "step_most_ns")));
+    fprintf(out, "%s (%s to %s)", DURATION_TEXT(json_number_at(side, "step_median_ns")),
+            DURATION_TEXT(json_number_at(side, "step_least_ns")), DURATION_TEXT(json_number_at(side, "step_most_ns")));
 }
 
 static void print_time(const struct comparison *c, const json_t *a, const json_t *b, FILE *out)
@@ -124,20 +124,21 @@ static void print_time(const struct comparison *c, const json_t *a, const json_t
             c->side_by_side ? "" : "; not measured side by side");
     if (isfinite(c->best_case_ratio))
         fprintf(out, "best case  %s -> %s  x%.3f each op at its least\n",
-                DURATION_TEXT(figure_number(a, "step_best_case_ns")),
-                DURATION_TEXT(figure_number(b, "step_best_case_ns")), c->best_case_ratio);
+                DURATION_TEXT(json_number_at(a, "step_best_case_ns")),
+                DURATION_TEXT(json_number_at(b, "step_best_case_ns")), c->best_case_ratio);
 }
 
-void comparison_print_figures(const struct comparison *c, FILE *out)
+void comparison_print_numbers(const struct comparison *c, FILE *out)
 {
-    const json_t *const sides[] = {json_object_get(c->figures, "a"), json_object_get(c->figures, "b")};
+    const json_t *const sides[] = {json_object_get(c->json, "a"), json_object_get(c->json, "b")};
     print_memory(sides[0], sides[1], out);
     print_time(c, sides[0], sides[1], out);
     for (int s = 0; s < 2; s++)
-        fprintf(out, "%-9s %s (%s)\n", c->name[s], figure_string(sides[s], "path"), figure_string(sides[s], "policy"));
-    print_unlike(json_object_get(c->figures, "unlike"), out);
+        fprintf(out, "%-9s %s (%s)\n", c->name[s], json_string_at(sides[s], "path"),
+                json_string_at(sides[s], "policy"));
+    print_unlike(json_object_get(c->json, "unlike"), out);
     print_list(c, "notes", "text", "note      ", "\nnote      ", out);
-    if (json_array_size(json_object_get(c->figures, "notes"))) fputc('\n', out);
+    if (json_array_size(json_object_get(c->json, "notes"))) fputc('\n', out);
 }
 
 static json_t *sentence_of(const struct comparison *c)
@@ -146,20 +147,20 @@ static json_t *sentence_of(const struct comparison *c)
     size_t size;
     FILE *out = open_memstream(&text, &size);
     if (out) print_sentence(c, "", "; and: ", out);
-    return out && fclose(out) == 0 ? figure_text(text) : json_null();
+    return out && fclose(out) == 0 ? json_of_text(text) : json_null();
 }
 
-json_t *comparison_figures(const struct comparison *c)
+json_t *comparison_json(const struct comparison *c)
 {
     const enum verdict verdict = comparison_verdict(c);
     json_t *first = json_null();
     if (c->differs)
-        first = FIGURES(KEY("step", c->first_step), KEY("tensor", c->first_tensor), KEY("loss_ulp", c->loss_ulp));
-    json_t *all = FIGURES(
+        first = OBJECT(KEY("step", c->first_step), KEY("tensor", c->first_tensor), KEY("loss_ulp", c->loss_ulp));
+    json_t *all = OBJECT(
         KEY("verdict", verdicts[verdict].json), KEY("sentence", sentence_of(c)),
         KEY("equal", json_boolean(!c->differs)), KEY("proven", json_boolean(verdict == VERDICT_EQUAL && !c->claim)),
         KEY("first_difference", first), KEY("fault_not_caught", verdict == VERDICT_NOT_CAUGHT ? c->fault : NULL));
-    json_object_update(all, c->figures);
+    json_object_update(all, c->json);
     return PUT_ALL(all, KEY("steps", c->steps), KEY("peak_ratio", c->peak_ratio), KEY("live_ratio", c->live_ratio),
                    KEY("time_ratio", c->time_ratio), KEY("best_case_ratio", c->best_case_ratio),
                    KEY("side_by_side", json_boolean(c->side_by_side)));

@@ -1,5 +1,5 @@
-/* Figures as SVG and PDF, drawn by one gnuplot process: report.gp has the drawings, here are their data, as CSV.
- * gnuplot starts in the folder of the figures and sees names of this file alone, since it would run a name that begins
+/* Drawings as SVG and PDF, drawn by one gnuplot process: report.gp has the drawings, here are their data, as CSV.
+ * gnuplot starts in the folder of the drawings and sees names of this file alone, since it would run a name that begins
  * with '|', and reads quotes and line ends within one. */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,8 +13,8 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "plan/op.h"
-#include "report/figures_text.h"
 #include "report/report_tree.h"
+#include "report/text_table.h"
 #include "result/record_file.h"
 #include "yaml/new_file.h"
 
@@ -39,7 +39,7 @@ struct drawing {
     struct new_file **file;
 };
 
-enum status report_check_figures(const char *folder)
+enum status report_check_drawings(const char *folder)
 {
     if (system("gnuplot -e 'set terminal svg; set terminal pdfcairo' >/dev/null 2>&1") != 0)
         return fail(ST_MISSING, "report: --figures needs gnuplot with pdfcairo; install gnuplot-nox");
@@ -72,12 +72,12 @@ static void write_rows(struct drawing *d, const char *block, const json_t *rows,
         json_t *value, *copy = json_object();
         json_object_foreach (row, key, value) {
             const char *text = json_string_value(value);
-            json_object_set_new(copy, key, text ? figure_plain(text) : json_incref(value));
+            json_object_set_new(copy, key, text ? json_of_plain(text) : json_incref(value));
         }
         json_array_append_new(plain, copy);
     }
     fprintf(d->gnuplot, "$%s << END\n", block);
-    figures_csv(plain, keys, d->gnuplot);
+    text_csv(plain, keys, d->gnuplot);
     fprintf(d->gnuplot, "END\n");
 }
 
@@ -87,7 +87,7 @@ static void write_names(struct drawing *d, const json_t *rows, const char *key)
     json_auto_t *seen = json_object();
     const char *names = "";
     EACH (rows, i, row) {
-        const char *name = figure_string(row, key);
+        const char *name = json_string_at(row, key);
         if (!get(seen, name)) names = region_text(d->region, "%s \"%s\"", names, name);
         json_object_set_new(seen, name, json_true());
     }
@@ -120,7 +120,7 @@ static enum status draw(struct drawing *d, const char *section, const char *name
     return ST_OK;
 }
 
-/* ---- the figures ---- */
+/* ---- the drawings ---- */
 
 /* The ops with their live bytes by category and their phase; the last one again, as the end of its step. */
 static void write_live(struct drawing *d, const json_t *ops)
@@ -150,18 +150,18 @@ static enum status draw_memory(struct drawing *d, const char *name, const int *r
     int count = 0;
     fprintf(d->gnuplot, "$live << END\n");
     for (int i = 0; i < runs; i++) {
-        const json_t *one = run_at(d, (size_t)run[i]), *index = get(one, "plan"), *figures = get(one, "/plan");
+        const json_t *one = run_at(d, (size_t)run[i]), *index = get(one, "plan"), *json = get(one, "/plan");
         if (!json_is_integer(index)) continue;
         const json_t *plan = json_array_get(get(d->tree, "plans"), (size_t)json_integer_value(index));
         const size_t own = json_array_size(get(get(plan, "ops"), "phase"));
-        const double peak = figure_number(figures, "live_peak_bytes");
+        const double peak = json_number_at(json, "live_peak_bytes");
         if (json_array_size(get(plan, "categories")) > categories)
             categories = json_array_size(get(plan, "categories"));
         write_live(d, get(plan, "ops"));
         ops = own > ops ? own : ops;
         most = fmax(most, peak);
-        titles = region_text(d->region, "%s \"%s: %s, slowdown %.3f\"", titles, figure_string(figures, "policy"),
-                             BYTES_TEXT(peak), figure_number(figures, "slowdown"));
+        titles = region_text(d->region, "%s \"%s: %s, slowdown %.3f\"", titles, json_string_at(json, "policy"),
+                             BYTES_TEXT(peak), json_number_at(json, "slowdown"));
         count++;
     }
     fprintf(d->gnuplot, "END\nruns = %d\nops = %zu\ncategories = %zu\nmost = %.9g\ntitles = %s\n", count, ops,
@@ -171,8 +171,8 @@ static enum status draw_memory(struct drawing *d, const char *name, const int *r
 
 static enum status draw_choices(struct drawing *d, const json_t *choices)
 {
-    double most = figure_number(choices, "slowdown_shown");
-    EACH (get(d->tree, "published"), i, point) most = fmax(most, 1.02 * figure_number(point, "slowdown"));
+    double most = json_number_at(choices, "slowdown_shown");
+    EACH (get(d->tree, "published"), i, point) most = fmax(most, 1.02 * json_number_at(point, "slowdown"));
     write_rows(d, "bound", get(choices, "bound"), "live_peak_bytes slowdown");
     write_rows(d, "plans", get(choices, "plans"), "live_peak_bytes slowdown policy");
     write_rows(d, "published", get(d->tree, "published"), "live_peak_bytes slowdown label");
@@ -186,21 +186,22 @@ static enum status draw_choices(struct drawing *d, const json_t *choices)
 
 static const char *policy_of(const struct drawing *d, size_t run)
 {
-    return figure_string(get(run_at(d, run), "/plan"), "policy");
+    return json_string_at(get(run_at(d, run), "/plan"), "policy");
 }
 
 static enum status draw_losses(struct drawing *d, json_t *pair, const char *name)
 {
-    json_auto_t *rows = figures_rows(get(pair, "losses"));
+    json_auto_t *rows = json_rows(get(pair, "losses"));
     const char *a = "a", *b = "b";
     const bool any = json_array_size(rows) > 0;
     json_unpack(pair, "{s:[s, s]}", "names", &a, &b);
     write_rows(d, "losses", rows, "step a b difference");
-    const char *of[] = {policy_of(d, (size_t)figure_number(pair, "a")), policy_of(d, (size_t)figure_number(pair, "b"))};
+    const char *of[] = {policy_of(d, (size_t)json_number_at(pair, "a")),
+                        policy_of(d, (size_t)json_number_at(pair, "b"))};
     fprintf(d->gnuplot, "names = %s\nof = %s\nmost = %.9g\n",
             quoted(region_text(d->region, "\"%s, %s\" \"%s, %s\"", a, of[0], b, of[1]), d->region),
             quoted(region_text(d->region, "%s %s", of[0], of[1]), d->region),
-            figure_number(get(pair, "losses"), "largest_difference"));
+            json_number_at(get(pair, "losses"), "largest_difference"));
     return any ? draw(d, "pair", name, 8, 8) : ST_OK;
 }
 
@@ -211,17 +212,17 @@ static void write_policies_of(struct drawing *d, const json_t *rows)
     const char *of = "", *curve;
     json_t *policy;
     EACH (rows, i, row) {
-        const char *name = figure_string(row, "curves"), *own = figure_string(row, "policy"),
-                   *known = figure_string(curves, name);
+        const char *name = json_string_at(row, "curves"), *own = json_string_at(row, "policy"),
+                   *known = json_string_at(curves, name);
         PUT(curves, name, known && strcmp(known, own) != 0 ? "-" : own);
     }
     json_object_foreach (curves, curve, policy) {
         const char *own = json_string_value(policy);
-        PUT(uses, own, (int)figure_number(uses, own) + 1);
+        PUT(uses, own, (int)json_number_at(uses, own) + 1);
     }
     json_object_foreach (curves, curve, policy) {
         const char *own = json_string_value(policy);
-        of = region_text(d->region, "%s %s", of, figure_number(uses, own) == 1 ? own : "-");
+        of = region_text(d->region, "%s %s", of, json_number_at(uses, own) == 1 ? own : "-");
     }
     fprintf(d->gnuplot, "of = %s\n", quoted(of, d->region));
 }
@@ -229,7 +230,7 @@ static void write_policies_of(struct drawing *d, const json_t *rows)
 /* Of an axis whose values are numbers. */
 static enum status draw_axis(struct drawing *d, const json_t *axis, const char *name)
 {
-    json_auto_t *rows = figures_rows(axis);
+    json_auto_t *rows = json_rows(axis);
     EACH (rows, i, row) {
         const size_t run = (size_t)json_integer_value(json_array_get(get(get(d->tree, "sweep"), "runs"), i));
         json_object_update_missing(row, (json_t *)get(run_at(d, run), "/plan"));
@@ -237,7 +238,7 @@ static enum status draw_axis(struct drawing *d, const json_t *axis, const char *
     write_rows(d, "curves", rows, "numbers live_peak_bytes slowdown curves");
     write_names(d, rows, "curves");
     write_policies_of(d, rows);
-    fprintf(d->gnuplot, "names_of_axis = %s\n", quoted(figure_string(axis, "key"), d->region));
+    fprintf(d->gnuplot, "names_of_axis = %s\n", quoted(json_string_at(axis, "key"), d->region));
     return json_is_array(get(axis, "numbers")) ? draw(d, "sweep", name, 8, 12) : ST_OK;
 }
 
@@ -248,17 +249,17 @@ static enum status draw_all(struct drawing *d)
     const json_t *pairs = get(d->tree, "pairs"), *choices = get(d->tree, "choices"), *runs = get(d->tree, "runs");
     const bool many = json_array_size(pairs) > 1;
     double peak = 0;
-    EACH (runs, r, run) peak = fmax(peak, figure_number(get(run, "/plan"), "live_peak_bytes"));
+    EACH (runs, r, run) peak = fmax(peak, json_number_at(get(run, "/plan"), "live_peak_bytes"));
     const json_t *root = get(run_at(d, 0), "/");
-    const char *name = figure_string(root, "title"), *policies = "";
-    if (!name || !*name) name = figure_string(root, "experiment");
+    const char *name = json_string_at(root, "title"), *policies = "";
+    if (!name || !*name) name = json_string_at(root, "experiment");
     EACH (get(d->tree, "policies"), p, policy)
         policies = region_text(d->region, "%s %s", policies, json_string_value(policy));
     fprintf(d->gnuplot, "largest = %.9g\npolicies = %s\nexperiment = %s\n", peak, quoted(policies, d->region),
             quoted(name ? name : "", d->region));
     EACH (pairs, i, pair) {
         const char *end = many ? region_text(d->region, "-%zu", i + 1) : "";
-        const int sides[] = {(int)figure_number(pair, "a"), (int)figure_number(pair, "b")};
+        const int sides[] = {(int)json_number_at(pair, "a"), (int)json_number_at(pair, "b")};
         TRY(draw_memory(d, region_text(d->region, "memory%s", end), sides, 2));
         TRY(draw_losses(d, pair, region_text(d->region, "losses%s", end)));
     }
@@ -310,7 +311,7 @@ static enum status check_drawn(const struct new_file *file, const char *last)
                 (unsigned long long)bytes);
 }
 
-enum status report_write_figures(const json_t *tree, const char *folder, bool single_column)
+enum status report_write_drawings(const json_t *tree, const char *folder, bool single_column)
 {
     region_auto *region = region_create();
     struct drawing d = {.region = region, .tree = tree, .folder = folder, .single_column = single_column};

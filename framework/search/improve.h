@@ -6,5 +6,5 @@
 
 /* A faster sequence within limit live bytes, in region; without items: none was found. Ends after a fixed number of
  * windows, times the network's size. */
-struct sequence windows_improve(const struct step_model *model, size_t limit, const struct sequence *sequence,
+struct sequence improve_windows(const struct step_model *model, size_t limit, const struct sequence *sequence,
                                 struct region *region);
