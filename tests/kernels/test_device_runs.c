@@ -103,7 +103,9 @@ Test(device_runs, plan_with_costs_measured_on_the_device)
     struct cli cli;
     cli_open_on_device(&cli, NULL);
     cli_expect(&cli, 0, "run small.yaml --only variant backend=cuda steps=3 results=timed");
-    cli_run(&cli, "cp timed/small/*.h5 timed.h5", "run small.yaml --quiet backend=cuda costs.file=timed.h5");
+    cli_run(&cli, "cp timed/small/*.h5 timed.h5", "verify timed.h5");
+    cr_assert(cli.code == 0, "%s%s", cli.out, cli.err);
+    cli_run(&cli, "", "run small.yaml --quiet backend=cuda costs.file=timed.h5");
     cr_assert(cli.code == 0, "%d: %s", cli.code, cli.err);
     cli_says(&cli, "equal");
     cli_close(&cli);
