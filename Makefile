@@ -291,13 +291,15 @@ install: all
 C_FILES := $(SOURCES) $(TESTS) $(wildcard framework/*.h framework/*/*.h kernels/*/*.[ch] datasets/*.h datasets/*/*.h \
     experiments/harness/*.h experiments/harness/*/*.h tests/support/*.h)
 DEFS := $(wildcard framework/*/*.def datasets/*.def)
-check: check-format check-layering check-tables $(patsubst %,$(BUILD)/check/%,$(filter-out $(OTHER_MAJORS),$(C_FILES)))
+check: check-format check-layering check-calls check-tables $(patsubst %,$(BUILD)/check/%,$(filter-out $(OTHER_MAJORS),$(C_FILES)))
 FORMATTED := $(C_FILES) tests/library/example.c $(wildcard kernels/*/*.cu tests/device/*.* tests/preload/*.c experiments/bench/*.c experiments/bench/gpu/*.c)
 check-format: $(BUILD)/has-check
 	@clang-format --dry-run -Werror $(FORMATTED)
 check-tables:
 	@awk -f experiments/tables.awk EXPERIMENTS.md | diff EXPERIMENTS.md - || \
 	    { echo "EXPERIMENTS.md differs from results/published/; make experiments-md renews its tables" >&2; exit 1; }
+check-calls: $(OBJECTS)
+	@nm -A -g $(OBJECTS) | awk -f tests/calls.awk
 check-layering:
 	@awk -f tests/layering.awk tests/rooms $(sort $(C_FILES)) $(DEFS)
 $(BUILD)/check/%.h: %.h $(BUILD)/flags | $(BUILD)/build.h $(BUILD)/backends.def $(BUILD)/has-check
@@ -321,5 +323,5 @@ clean:
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 ALWAYS:
-.PHONY: all deps test test-torch bench-torch install check check-format check-layering check-tables experiments-md bench bench-engines bench-limits gpu-bundle numerics readme-picture exp-list format clean $(EXPERIMENTS) $(PLANS) ALWAYS
+.PHONY: all deps test test-torch bench-torch install check check-format check-layering check-calls check-tables experiments-md bench bench-engines bench-limits gpu-bundle numerics readme-picture exp-list format clean $(EXPERIMENTS) $(PLANS) ALWAYS
 .SECONDARY:

@@ -14,8 +14,6 @@
 #include "run/state_file.h"
 #include "spec/spec.h"
 
-const char *const side_names[SIDES] = {"baseline", "variant"};
-
 /* known: its plan; NULL: it is searched for. */
 static enum status plan_side(struct side *side, const struct plan_handoff *known)
 {

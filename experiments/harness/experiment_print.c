@@ -6,6 +6,8 @@
 #include "experiment.h"
 #include "spec/spec_settings.h"
 
+const char *const side_names[SIDES] = {"baseline", "variant"};
+
 __attribute__((format(printf, 3, 4))) static void row(FILE *out, const char *name, const char *format, ...)
 {
     va_list arguments;

@@ -24,15 +24,6 @@ static const char *point_text(const struct sweep *s, int point)
     return text;
 }
 
-void sweep_give_up(struct sweep *s, int point, const char *outcome, int code, const char *reason)
-{
-    struct point *p = &s->point[point];
-    p->outcome = outcome;
-    p->code = code;
-    p->reason = region_text(s->region, "%s", reason);
-    p->ran = true;
-}
-
 static void collect_points(struct sweep *s)
 {
     const struct request *q = s->request;

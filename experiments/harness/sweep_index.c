@@ -8,6 +8,15 @@
 #include "yaml/yaml_tree.h"
 #include "yaml/yaml_write.h"
 
+void sweep_give_up(struct sweep *s, int point, const char *outcome, int code, const char *reason)
+{
+    struct point *p = &s->point[point];
+    p->outcome = outcome;
+    p->code = code;
+    p->reason = region_text(s->region, "%s", reason);
+    p->ran = true;
+}
+
 /* The spec, with all of its sweep, and the program: what a point's number and result depend on, but for data and
  * machine. */
 static void find_key(struct sweep *s)

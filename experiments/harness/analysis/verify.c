@@ -102,25 +102,6 @@ static enum status judge_all_rows(struct verification *v, struct job *job)
     return ST_OK;
 }
 
-enum status verify_run_id(struct result *r, struct run_id_parts *identity)
-{
-    struct h5 *h5 = &r->h5;
-    *identity = (struct run_id_parts){
-        .resolved = h5_read_text(h5, "/spec/resolved", r->region),
-        .program = h5_read_attribute_text(h5, "/provenance/build", "program_xxh3", NULL, r->region),
-        .data = h5_read_attribute_text(h5, "/provenance/data", "digest_xxh3", NULL, r->region),
-        .libraries = h5_read_attribute_text(h5, "/provenance/libs", "kernels", NULL, r->region),
-        .libc = h5_read_attribute_text(h5, "/provenance/libs", "libc", NULL, r->region),
-        .isa = h5_read_attribute_text(h5, "/provenance/host", "isa", NULL, r->region),
-        .plan = r->plan_hash,
-        .costs = h5_read_attribute_text(h5, "/plan", "costs_digest_xxh3", "", r->region),
-        .weights = h5_read_attribute_text(h5, "/provenance/weights", "sha256", "", r->region),
-        .device = h5_read_attribute_text(h5, "/provenance/gpu", "device", "", r->region),
-    };
-    h5_read_value(h5, "/provenance/host", "threads", NUMBER_U64, false, &identity->threads, NULL);
-    return h5_status(h5);
-}
-
 /* Whether the kernels of the file's plan are those that the program has here. */
 static bool same_kernels(const struct run_id_parts *a, const struct run_id_parts *b)
 {
@@ -289,47 +270,28 @@ static enum status judge_steps(struct verification *v, struct resolved_spec *aga
 
 /* ---- all of it ---- */
 
-/* print: where each finding is printed at once, as the second run takes long; NULL: nowhere. */
-static enum status judge(struct verification *v, struct resolved_spec *again, FILE *print)
+enum status verify_plan(struct verification *v)
 {
     TRY(judge_plan(v));
-    const enum status loaded = v->wrong ? ST_OK : resolved_spec_load(v->result, v->path, again, &v->spec);
+    const enum status loaded = v->wrong ? ST_OK : resolved_spec_load(v->result, v->path, &v->again, &v->spec);
     if (loaded == ST_SPEC)
         report_error(loaded); /* a spec that is refused leaves none, which judge_bounds() finds */
     else
         TRY(loaded);
-    if (!v->wrong) TRY(judge_bounds(v));
-    if (print) verify_print_plan(v, print);
-    if (!v->wrong) TRY(verify_record(v));
-    if (!v->wrong && !v->request->plan_only) TRY(judge_steps(v, again));
-    if (print) verify_print_run(v, print);
-    return ST_OK;
+    return v->wrong ? ST_OK : judge_bounds(v);
 }
 
-static int verdict(const struct verification *v)
+enum status verify_rest(struct verification *v)
+{
+    if (v->wrong) return ST_OK;
+    TRY(verify_record(v));
+    return v->request->plan_only ? ST_OK : judge_steps(v, &v->again);
+}
+
+int verify_code(const struct verification *v)
 {
     const bool fault = v->spec && v->spec->fault_kind != FAULT_NONE;
     if (v->code > 128) return v->code; /* a signal stopped the run */
     if (v->wrong || v->wrong_record || v->wrong_bound || v->steps == STEPS_DIFFER || fault) return ST_DIFFERS;
     return v->code == 0 && (v->bounds_unjudged || v->steps == STEPS_CLOSE) ? (int)ST_UNPROVEN : v->code;
-}
-
-int verify_file(const char *path, const struct verify_request *request, json_t **json, FILE *out)
-{
-    struct verification v = {.request = request, .moved = -1};
-    struct resolved_spec again = {.descriptor = -1};
-    enum status status = result_open(path, &v.result);
-    char absolute[PATH_MAX];
-    v.path = realpath(path, absolute) ? absolute : path;
-    if (status == ST_OK) status = judge(&v, &again, json ? NULL : out);
-    int code = (int)report_error(status);
-    if (status == ST_OK) code = verdict(&v);
-    /* a bundle's own file is neither a wrong argument nor damaged on its way */
-    if (request->elsewhere && (!v.result || status == ST_SPEC)) code = ST_DIFFERS;
-    if (json) *json = status == ST_OK ? verify_json(&v, code) : NULL;
-    if (again.descriptor >= 0) close(again.descriptor);
-    json_decref(v.comparison.json);
-    spec_destroy(v.spec);
-    result_close(v.result);
-    return code;
 }

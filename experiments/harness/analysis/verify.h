@@ -3,6 +3,7 @@
 #pragma once
 
 #include "analysis/compare.h"
+#include "analysis/resolved_spec.h"
 #include "job/run_id.h"
 #include "plan/plan_data.h"
 #include "result/provenance.h"
@@ -26,8 +27,9 @@ struct verify_request {
 struct verification {
     const struct verify_request *request;
     struct result *result;
-    const char *path;  /* absolute */
-    struct spec *spec; /* as it was resolved, with the file's own plan; NULL: it is refused */
+    const char *path;           /* absolute */
+    struct resolved_spec again; /* for the second run */
+    struct spec *spec;          /* as it was resolved, with the file's own plan; NULL: it is refused */
     struct plan_data data;
     const char *wrong;        /* in the plan */
     int moved;                /* a buffer that lies elsewhere than in the plan of the hash; -1: none is known */
@@ -46,25 +48,29 @@ struct verification {
 /* Numbers that follow from no other number and from no second run; NULL-terminated. */
 extern const char *const verify_not_checked[];
 
-/* Judges the plan in a plan or result file, its lower bounds and the other numbers of its run; and, unless plan_only or
- * there are no steps, runs the file's resolved spec again with that plan, for as many steps as the file has, in a
- * process and a temporary folder of its own, and compares every bit. Returns the exit code: 0 all is right and the bits
- * are the same; 1 something is wrong, and out names the op and buffer, the bound or number, or the step and tensor, or
- * the run has a planted fault; 4 all that was judged is right, but the bounds could not be judged with the kernels
- * here, or not every bit with other kernels; else the status of reading or running, reported on stderr. Where bits
- * differ or the run cannot be repeated, out lists what has changed since the file was written. numbers: instead of
- * printing on out, becomes one object, NULL where the file cannot be read; or NULL. */
-int verify_file(const char *path, const struct verify_request *request, json_t **json, FILE *out);
-
 /* The parts of a file's run id. */
 enum status verify_run_id(struct result *result, struct run_id_parts *identity);
 
 /* verify_record.c: whether the file's numbers agree with each other: sets wrong_record. */
 enum status verify_record(struct verification *verification);
 
-/* report/verify_print.c: the plan's status and findings; what is never checked; those of
- * the steps and of the record; and all of them. */
-void verify_print_plan(const struct verification *verification, FILE *out);
+/* Judges the plan and its lower bounds; then the other numbers of the run, and, unless plan_only or there are no steps,
+ * a second run. ST_FAILED, ST_MISSING or ST_SPEC: the file cannot be judged. */
+enum status verify_plan(struct verification *verification);
+enum status verify_rest(struct verification *verification);
+
+/* The exit code for the findings. */
+int verify_code(const struct verification *verification);
+
+/* report/verify_print.c. Judges the plan in a plan or result file, its lower bounds and the other numbers of its run;
+ * and, unless plan_only or there are no steps, runs the file's resolved spec again with that plan, for as many steps as
+ * the file has, in a process and a temporary folder of its own, and compares every bit. Returns the exit code: 0 all is
+ * right and the bits are the same; 1 something is wrong, and out names the op and buffer, the bound or number, or the
+ * step and tensor, or the run has a planted fault; 4 all that was judged is right, but the bounds could not be judged
+ * with the kernels here, or not every bit with other kernels; else the status of reading or running, reported on
+ * stderr. Where bits differ or the run cannot be repeated, out lists what has changed since the file was written.
+ * numbers: instead of printing on out, becomes one object, NULL where the file cannot be read; or NULL. */
+int verify_file(const char *path, const struct verify_request *request, json_t **json, FILE *out);
+
+/* What is never checked. */
 void verify_print_not_checked(FILE *out);
-void verify_print_run(const struct verification *verification, FILE *out);
-json_t *verify_json(const struct verification *verification, int code);

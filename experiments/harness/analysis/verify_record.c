@@ -105,6 +105,25 @@ static enum status check_names(const struct verification *v)
     return ST_OK;
 }
 
+enum status verify_run_id(struct result *r, struct run_id_parts *identity)
+{
+    struct h5 *h5 = &r->h5;
+    *identity = (struct run_id_parts){
+        .resolved = h5_read_text(h5, "/spec/resolved", r->region),
+        .program = h5_read_attribute_text(h5, "/provenance/build", "program_xxh3", NULL, r->region),
+        .data = h5_read_attribute_text(h5, "/provenance/data", "digest_xxh3", NULL, r->region),
+        .libraries = h5_read_attribute_text(h5, "/provenance/libs", "kernels", NULL, r->region),
+        .libc = h5_read_attribute_text(h5, "/provenance/libs", "libc", NULL, r->region),
+        .isa = h5_read_attribute_text(h5, "/provenance/host", "isa", NULL, r->region),
+        .plan = r->plan_hash,
+        .costs = h5_read_attribute_text(h5, "/plan", "costs_digest_xxh3", "", r->region),
+        .weights = h5_read_attribute_text(h5, "/provenance/weights", "sha256", "", r->region),
+        .device = h5_read_attribute_text(h5, "/provenance/gpu", "device", "", r->region),
+    };
+    h5_read_value(h5, "/provenance/host", "threads", NUMBER_U64, false, &identity->threads, NULL);
+    return h5_status(h5);
+}
+
 static enum status check_id(const struct verification *v)
 {
     struct run_id_parts identity;

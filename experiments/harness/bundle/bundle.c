@@ -10,16 +10,6 @@
 #include "report/show.h"
 #include "result/result.h"
 
-enum status bundle_add(struct bundle *bundle, const char *name, const char *path, const char *text)
-{
-    struct tar_file file = {.name = name, .path = path};
-    if (text) file.text = region_text(bundle->region, "%s", text);
-    TRY(tarball_digest(&file));
-    region_grow(bundle->region, &bundle->file, bundle->files, sizeof *bundle->file);
-    bundle->file[bundle->files++] = file;
-    return ST_OK;
-}
-
 /* A copy of a run that is there already is left out. */
 static enum status find_name(struct bundle *b, const char *path, const char *name, bool *there)
 {

@@ -1,9 +1,13 @@
 /* The findings of verify, as text and as JSON. */
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "analysis/json_tree.h"
 #include "analysis/verify.h"
 #include "base/units.h"
+#include "console/terminal.h"
 
 static const char *buffer_name(const struct verification *v, char text[128])
 {
@@ -11,7 +15,7 @@ static const char *buffer_name(const struct verification *v, char text[128])
     return buffer_text(b, v->data.node[b->node].name, text);
 }
 
-void verify_print_plan(const struct verification *v, FILE *out)
+static void verify_print_plan(const struct verification *v, FILE *out)
 {
     const struct plan_data *a = &v->data;
     const struct result *r = v->result;
@@ -95,7 +99,7 @@ static void print_steps(const struct verification *v, FILE *out)
     print_environment(v, out);
 }
 
-void verify_print_run(const struct verification *v, FILE *out)
+static void verify_print_run(const struct verification *v, FILE *out)
 {
     print_steps(v, out);
     if (!v->wrong) print_record(v, out);
@@ -136,7 +140,7 @@ static json_t *json_of_steps(const struct verification *v)
                      changed);
 }
 
-json_t *verify_json(const struct verification *v, int code)
+static json_t *verify_json(const struct verification *v, int code)
 {
     char name[128];
     json_t *moved = json_null();
@@ -151,4 +155,28 @@ json_t *verify_json(const struct verification *v, int code)
     return json_pack("{s:o*, s:s, s:b, s:o, s:o, s:o, s:o}", "file", JSON_VALUE(v->path), "status", v->result->now,
                      "right", code == 0, "plan", plan, "bounds", bounds, "record", record_numbers(v), "steps",
                      json_of_steps(v));
+}
+
+/* ---- all of it ---- */
+
+int verify_file(const char *path, const struct verify_request *request, json_t **json, FILE *out)
+{
+    struct verification v = {.request = request, .moved = -1, .again.descriptor = -1};
+    enum status status = result_open(path, &v.result);
+    char absolute[PATH_MAX];
+    v.path = realpath(path, absolute) ? absolute : path;
+    if (status == ST_OK) status = verify_plan(&v);
+    if (status == ST_OK && !json) verify_print_plan(&v, out);
+    if (status == ST_OK) status = verify_rest(&v); /* it takes long */
+    if (status == ST_OK && !json) verify_print_run(&v, out);
+    int code = (int)report_error(status);
+    if (status == ST_OK) code = verify_code(&v);
+    /* a bundle's own file is neither a wrong argument nor damaged on its way */
+    if (request->elsewhere && (!v.result || status == ST_SPEC)) code = ST_DIFFERS;
+    if (json) *json = status == ST_OK ? verify_json(&v, code) : NULL;
+    if (v.again.descriptor >= 0) close(v.again.descriptor);
+    json_decref(v.comparison.json);
+    spec_destroy(v.spec);
+    result_close(v.result);
+    return code;
 }

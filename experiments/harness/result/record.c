@@ -24,23 +24,7 @@ static bool is_kept(const struct job *job, int digests)
     return digests != DIGESTS_RUNNING || job->graph->states > 0;
 }
 
-bool record_wants_memory(const struct spec *spec, int64_t step)
-{
-    for (size_t i = 0; i < spec->record_memory_steps.count; i++)
-        if (spec->record_memory_steps.ints[i] == step) return true;
-    return false;
-}
-
 /* ---- the layout ---- */
-
-char *record_time(char text[RECORD_TIME])
-{
-    struct tm utc;
-    time_t now = time(NULL);
-    gmtime_r(&now, &utc);
-    strftime(text, RECORD_TIME, "%Y-%m-%dT%H:%M:%SZ", &utc);
-    return text;
-}
 
 static void layout_root(struct h5 *h5, const struct job *job, const char *variant, const char *id)
 {

@@ -1,5 +1,7 @@
-/* The columns of /steps and /eval, and the attributes of /summary. */
+/* The columns of /steps and /eval, the attributes of /summary, and which steps have a row of /memory. */
 #include "result/record.h"
+
+#include <time.h>
 
 #define STEP(member)      offsetof(struct step_record, member)
 #define EVAL(member)      offsetof(struct eval_record, member)
@@ -68,3 +70,19 @@ const struct field record_number_columns[] = {
 
 const struct field record_device_columns[] = {{"device_overhead_bytes", NUMBER_U64, 1, NUMBER_AT(device_overhead)},
                                               {0}};
+
+bool record_wants_memory(const struct spec *spec, int64_t step)
+{
+    for (size_t i = 0; i < spec->record_memory_steps.count; i++)
+        if (spec->record_memory_steps.ints[i] == step) return true;
+    return false;
+}
+
+char *record_time(char text[RECORD_TIME])
+{
+    struct tm utc;
+    time_t now = time(NULL);
+    gmtime_r(&now, &utc);
+    strftime(text, RECORD_TIME, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    return text;
+}
