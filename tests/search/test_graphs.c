@@ -137,6 +137,44 @@ Test(graphs, optimal_is_the_optimum_of_all_schedules, .timeout = 0)
     }
 }
 
+/* The placed plan of `optimal` within the live bytes of each step of the front of all schedules. No schedule that fits
+ * is faster than the fastest of those live bytes. */
+static void compare_placed(const struct sketch *sketch, int *budgets, int *equal)
+{
+    struct region *region = region_create();
+    const struct network *network = sketch->network;
+    struct plan *stored = policy_text_plan(network, "store_all", "", &usual);
+    for (size_t limit = stored->live_peak;;) {
+        struct schedule schedule = schedule_empty(region);
+        double recomputations;
+        if (!graph_search(network, limit, INFINITY, &recomputations, &schedule)) break;
+        const struct plan_cost best = plan_cost(network, &schedule, &usual.lower);
+        const char *budget = region_text(region, "budget=%zu", plan_static(stored) + best.live_peak);
+        plan_auto *plan = policy_text_try(network, "optimal", budget, &usual);
+        cr_assert(!plan || plan->arena_bytes <= best.live_peak, "%zu of %zu", plan->arena_bytes, best.live_peak);
+        cr_assert(!plan || plan->time >= best.time * (1 - 1e-12), "%g, the optimum takes %g", plan->time, best.time);
+        ++*budgets;
+        *equal += plan && plan->time <= best.time * (1 + 1e-12);
+        limit = best.live_peak - 1;
+    }
+    plan_destroy(stored);
+    region_destroy(region);
+}
+
+Test(graphs, placed_plans_are_the_optimum_at_99_of_100_budgets, .timeout = 0)
+{
+    struct source source = {.seed = (uint32_t)number_from("GRAPH_SEED", 5)};
+    int budgets = 0, equal = 0;
+    for (int c = 0; c < number_from("GRAPH_CASES", 42); c += THINNING) {
+        struct sketch sketch;
+        family_draw(&sketch, &source, c % FAMILIES, 6 + 5 * (c / FAMILIES) % 9);
+        if (sketch.graph->nodes <= GRAPH_SEARCH_NODES_MAX) compare_placed(&sketch, &budgets, &equal);
+        sketch_end(&sketch);
+    }
+    printf("placed plans: the optimum of all schedules at %d of %d budgets\n", equal, budgets);
+    cr_expect(budgets > 100 / THINNING && 100 * equal >= 99 * budgets, "%d of %d", equal, budgets);
+}
+
 static int put(struct graph *graph, const char *layer, struct settings settings, int x, int other)
 {
     const int inputs[] = {x, other};
