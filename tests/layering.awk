@@ -14,7 +14,7 @@ BEGIN {
     home["dnnl.h"] = home["oneapi/dnnl/dnnl.h"] = "^kernels/cpu/"
     home["zlib.h"] = home["csv.h"] = "^(datasets|tests)/"
     home["utf8proc.h"] = home["sha2.h"] = "^(datasets|experiments|tests)/"
-    home["immintrin.h"] = "^(framework/numerics/philox_lanes|kernels/cpu/element_loops).h$"
+    home["immintrin.h"] = "^(framework/numerics/philox_lanes|kernels/cpu/element_loops|kernels/cpu/lanes).h$"
     home["cudnn.h"] = home["cublas_v2.h"] = home["cuda_runtime.h"] = home["cuda_runtime_api.h"] = \
         "^(kernels/cuda|tests/device)/"
     home["criterion/criterion.h"] = home["criterion/hooks.h"] = "^tests/"

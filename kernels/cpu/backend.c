@@ -13,6 +13,7 @@
 #include "backend/host.h"
 #include "base/units.h"
 #include "element_loops.h"
+#include "lanes.h"
 
 static void cpu_close(struct backend *backend)
 {
@@ -28,10 +29,10 @@ static enum status cpu_open(struct backend *backend)
     struct cpu *cpu = allocate(1, sizeof *cpu);
     omp_set_num_threads((int)backend->options.threads);
     host_open(backend);
-    backend->isa = dnnl_isa(&cpu->blocked, &cpu->winograd);
+    backend->isa = dnnl_isa(&cpu->blocked);
     dnnl_library(cpu->libraries, sizeof cpu->libraries);
     backend->libraries = cpu->libraries;
-    backend->convolutions = cpu->winograd ? "direct and Winograd convolutions" : "direct convolutions";
+    backend->convolutions = "Winograd (" LANES_ISA ") and direct convolutions";
     enum status status = dnnl_open(&cpu->engine, &cpu->stream);
     if (status == ST_OK)
         backend->vendor = cpu;

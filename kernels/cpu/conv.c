@@ -1,9 +1,10 @@
-/* Convolution by oneDNN: y = activation(w * x + b), activation none or relu, w in O I H W order.
+/* Convolution by Winograd's algorithm (winograd.h) or oneDNN: y = activation(w * x + b), activation none or relu, w in
+ * O I H W order.
  *
- * Contract: the batch is processed in chunks of fixed size, so that Winograd's scratch keeps the limit; forward and
- * input gradient are per sample, the parameters' gradients are summed over chunks in ascending sample order. A
- * recomputation makes exactly the calls of the first forward. PARAMS applies the relu's derivative in place on dy;
- * INPUT reads what it wrote. The library's fused relu maps a NaN to 0, where the reference keeps it. */
+ * Contract: oneDNN processes the batch in chunks of fixed size, so that its scratch keeps the limit; forward and input
+ * gradient are per sample, the parameters' gradients are summed over chunks in ascending sample order. A recomputation
+ * makes exactly the calls of the first forward. PARAMS applies the relu's derivative in place on dy; INPUT reads what
+ * it wrote. oneDNN's fused relu maps a NaN to 0, where ours and the reference keep it. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,7 +15,6 @@
 struct conv {
     struct backend *backend;
     struct extent x, y;
-    int64_t outputs, weights; /* elements of bias and weights */
     bool relu, bias;
     struct conv_plan pass[CONV_PASSES];
     char implementation[256];
@@ -36,23 +36,38 @@ static enum status reordered(const struct conv *conv, const struct call *reorder
     return ST_OK;
 }
 
+/* The sign bits of samples samples of y from sample n on. */
+static void keep_signs(const struct conv *conv, const struct kernel_args *args, int64_t n, int64_t samples)
+{
+    clock_lap(conv->backend, CLOCK_CONV);
+    if (!args->save) return;
+    sign_pack(chunk_at(args->y, &conv->y, n), samples, conv->y.elements,
+              (uint32_t *)args->saved + (size_t)n * sign_words(conv->y.elements));
+    clock_lap(conv->backend, CLOCK_ACTIVATION);
+}
+
+static enum status forward_winograd(const struct conv *conv, const struct kernel_args *args)
+{
+    winograd_apply(&conv->pass[CONV_FORWARD].winograd, args->x[0], args->parameters[0],
+                   conv->bias ? args->parameters[1] : NULL, conv->relu, args->y, args->scratch);
+    keep_signs(conv, args, 0, conv->y.batch);
+    return ST_OK;
+}
+
 static enum status conv_forward(void *state, const struct kernel_args *args)
 {
     struct conv *conv = state;
     const struct conv_plan *plan = &conv->pass[CONV_FORWARD];
     const float *w = args->parameters[0];
     char *scratch = args->scratch;
+    if (plan->winograd.scratch > 0) return forward_winograd(conv, args);
     TRY(reordered(conv, &plan->weights, &w, scratch + plan->weights_at));
     for (int64_t n = 0; n < conv->x.batch; n += plan->chunk) {
         const int which = n + plan->chunk > conv->x.batch;
         const float *x = chunk_at(args->x[0], &conv->x, n), *y = chunk_at(args->y, &conv->y, n);
         TRY(reordered(conv, &plan->image[which], &x, scratch + plan->image_at));
         TRY(call_run(&plan->conv[which], (const void *[]){x, w, args->parameters[1], y, scratch}));
-        clock_lap(conv->backend, CLOCK_CONV);
-        if (!args->save) continue;
-        sign_pack(y, which ? plan->rest : plan->chunk, conv->y.elements,
-                  (uint32_t *)args->saved + (size_t)n * sign_words(conv->y.elements));
-        clock_lap(conv->backend, CLOCK_ACTIVATION);
+        keep_signs(conv, args, n, which ? plan->rest : plan->chunk);
     }
     return ST_OK;
 }
@@ -66,62 +81,45 @@ static void mask_chunk(const struct conv *conv, const struct kernel_args *args, 
                   conv->y.elements);
     else
         relu_mask(dy, dy, chunk_at(args->y, &conv->y, n), samples * conv->y.elements);
+    clock_lap(conv->backend, CLOCK_ACTIVATION);
 }
 
-/* Adds or assigns a chunk's result to the master gradients of a turn's output channels. */
-static enum status collect(const struct conv *conv, const struct kernel_args *args, const char *scratch, int64_t turn,
-                           bool add)
+/* Adds or assigns a chunk's result to the master gradients. */
+static enum status collect(const struct conv *conv, const struct kernel_args *args, const char *scratch, bool add)
 {
     const struct conv_plan *plan = &conv->pass[CONV_PARAMS];
-    const int64_t outputs = conv->outputs / plan->turns;
     const float *b = (const float *)(const void *)(scratch + plan->bias_at);
-    float *dw = args->gradients[0] + turn * (conv->weights / plan->turns);
-    TRY(call_run(add ? &plan->weights_add : &plan->weights, (const void *[]){scratch + plan->weights_at, dw}));
-    if (!conv->bias) return ST_OK;
-    float *db = args->gradients[1] + turn * outputs;
-    for (int64_t i = 0; i < outputs; i++) db[i] = add ? db[i] + b[i] : b[i];
+    TRY(call_run(add ? &plan->weights_add : &plan->weights,
+                 (const void *[]){scratch + plan->weights_at, args->gradients[0]}));
+    float *db = args->gradients[1];
+    for (int64_t i = 0; conv->bias && i < conv->y.shape.dim[2]; i++) db[i] = add ? db[i] + b[i] : b[i];
+    clock_lap(conv->backend, CLOCK_REORDER);
     return ST_OK;
 }
 
-/* A turn's output channels of a chunk of dy as a tensor of their own: dy itself, or a copy in scratch. */
-static const float *turn_dy(const struct conv *conv, const float *dy, int64_t samples, int64_t turn, char *scratch)
+static enum status params_winograd(const struct conv *conv, const struct kernel_args *args)
 {
-    const struct conv_plan *plan = &conv->pass[CONV_PARAMS];
-    const int64_t elements = conv->y.elements / plan->turns;
-    float *slice = (float *)(void *)(scratch + plan->turn_at);
-    if (plan->turns == 1) return dy;
-    copy_rows(slice, elements, dy + turn * elements, conv->y.elements, samples);
-    return slice;
-}
-
-/* The parameters' gradients over a chunk; x is in the primitive's order. */
-static enum status chunk_params(const struct conv *conv, const struct kernel_args *args, int which, const float *x,
-                                const float *dy, bool add)
-{
-    const struct conv_plan *plan = &conv->pass[CONV_PARAMS];
-    char *scratch = args->scratch;
-    for (int64_t turn = 0; turn < plan->turns; turn++) {
-        const float *y = turn_dy(conv, dy, which ? plan->rest : plan->chunk, turn, scratch);
-        clock_lap(conv->backend, CLOCK_REORDER);
-        TRY(call_run(&plan->conv[which],
-                     (const void *[]){x, scratch + plan->weights_at, scratch + plan->bias_at, y, scratch}));
-        clock_lap(conv->backend, CLOCK_CONV);
-        TRY(collect(conv, args, scratch, turn, add));
-        clock_lap(conv->backend, CLOCK_REORDER);
-    }
+    if (conv->relu) mask_chunk(conv, args, 0, conv->y.batch);
+    winograd_gradients(&conv->pass[CONV_PARAMS].winograd, args->x[0], args->dy, args->gradients[0],
+                       conv->bias ? args->gradients[1] : NULL, args->scratch);
+    clock_lap(conv->backend, CLOCK_CONV);
     return ST_OK;
 }
 
 static enum status backward_params(struct conv *conv, const struct kernel_args *args)
 {
     const struct conv_plan *plan = &conv->pass[CONV_PARAMS];
+    char *scratch = args->scratch;
+    if (plan->winograd.scratch > 0) return params_winograd(conv, args);
     for (int64_t n = 0; n < conv->x.batch; n += plan->chunk) {
         const int which = n + plan->chunk > conv->x.batch;
         const float *x = chunk_at(args->x[0], &conv->x, n), *dy = chunk_at(args->dy, &conv->y, n);
         if (conv->relu) mask_chunk(conv, args, n, which ? plan->rest : plan->chunk);
-        clock_lap(conv->backend, CLOCK_ACTIVATION);
-        TRY(reordered(conv, &plan->image[which], &x, (char *)args->scratch + plan->image_at));
-        TRY(chunk_params(conv, args, which, x, dy, n > 0));
+        TRY(reordered(conv, &plan->image[which], &x, scratch + plan->image_at));
+        TRY(call_run(&plan->conv[which],
+                     (const void *[]){x, scratch + plan->weights_at, scratch + plan->bias_at, dy, scratch}));
+        clock_lap(conv->backend, CLOCK_CONV);
+        TRY(collect(conv, args, scratch, n > 0));
     }
     return ST_OK;
 }
@@ -131,6 +129,11 @@ static enum status backward_input(struct conv *conv, const struct kernel_args *a
     const struct conv_plan *plan = &conv->pass[CONV_INPUT];
     const float *w = args->parameters[0];
     char *scratch = args->scratch;
+    if (plan->winograd.scratch > 0) {
+        winograd_apply(&plan->winograd, args->dy, w, NULL, false, args->dx[0], args->scratch);
+        clock_lap(conv->backend, CLOCK_CONV);
+        return ST_OK;
+    }
     TRY(reordered(conv, &plan->weights, &w, scratch + plan->weights_at));
     for (int64_t n = 0; n < conv->x.batch; n += plan->chunk) {
         const int which = n + plan->chunk > conv->x.batch;
@@ -154,19 +157,18 @@ static void conv_release(void *state)
     free(conv);
 }
 
-/* "jit:avx512_core direct chunk 64 | ..." by pass. */
+/* "winograd f4x4 avx512 | jit:avx512_core direct chunk 64 | ..." by pass. */
 static void describe(struct conv *conv)
 {
-    const struct conv_plan *p = conv->pass;
-    int length = 0;
-    for (int i = 0; i < CONV_PASSES && length < (int)sizeof conv->implementation; i++) {
-        if (p[i].conv[0].desc == NULL) continue;
-        length += snprintf(conv->implementation + length, sizeof conv->implementation - (size_t)length,
-                           "%s%s %s chunk %lld%s", i ? " | " : "", call_implementation(&p[i].conv[0]),
-                           p[i].winograd ? "winograd" : "direct", (long long)p[i].chunk,
-                           p[i].turns == 1   ? ""
-                           : p[i].turns == 2 ? " of 1/2 channels"
-                                             : " of 1/4 channels");
+    char *text = conv->implementation;
+    for (const struct conv_plan *p = conv->pass; p < conv->pass + CONV_PASSES && p->chunk > 0; p++) {
+        const size_t room = sizeof conv->implementation - (size_t)(text - conv->implementation);
+        const char *bar = p > conv->pass ? " | " : "";
+        int length = p->winograd.scratch > 0 ? snprintf(text, room, "%swinograd f4x4 %s", bar, LANES_ISA)
+                                             : snprintf(text, room, "%s%s direct chunk %lld", bar,
+                                                        call_implementation(&p->conv[0]), (long long)p->chunk);
+        if (length < 0 || (size_t)length >= room) return;
+        text += length;
     }
 }
 
@@ -179,8 +181,6 @@ static enum status conv_prepare(struct backend *backend, const struct graph *gra
     conv->backend = backend;
     conv->x = extent_of(graph, node->inputs[0]);
     conv->y = extent_of(graph, node->output);
-    conv->outputs = weights->dim[0];
-    conv->weights = graph->parameter[node->first_parameter].elements;
     conv->bias = node_integer(node, "bias");
     conv->relu = node->activation == ACTIVATION_RELU;
     for (int p = 0; p < passes; p++) {

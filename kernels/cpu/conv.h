@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cpu.h"
+#include "winograd.h"
 
 /* A pass to plan. */
 struct conv_request {
@@ -12,22 +13,19 @@ struct conv_request {
     bool bias, relu;
 };
 
-/* The calls of one pass. [0] works on a chunk, [1] on the rest of the batch. */
+/* One pass: by Winograd, or the library's calls. [0] works on a chunk, [1] on the rest of the batch. */
 struct conv_plan {
-    bool winograd;
-    int64_t chunk, rest;     /* samples; rest may be 0 */
-    int64_t turns;           /* PARAMS: output channels are processed in so many turns, which needs less scratch */
-    struct call conv[2];     /* arguments x, w, b, y, scratch, or their gradients, of one turn */
-    struct call image[2];    /* x into the primitive's order; none where it takes x as it is */
-    struct call weights;     /* master order to the primitive's; PARAMS: back */
-    struct call weights_add; /* PARAMS: back, adding */
-    size_t weights_at, image_at, turn_at, bias_at; /* in scratch, after the primitive's scratchpad */
+    struct winograd winograd;             /* scratch 0: the library's calls */
+    int64_t chunk, rest;                  /* samples; rest may be 0; chunk 0: no such pass */
+    struct call conv[2];                  /* arguments x, w, b, y, scratch, or their gradients */
+    struct call image[2];                 /* x into the primitive's order; none where it takes x as it is */
+    struct call weights;                  /* master order to the primitive's; PARAMS: back */
+    struct call weights_add;              /* PARAMS: back, adding */
+    size_t weights_at, image_at, bias_at; /* in scratch, after the primitive's scratchpad */
     size_t scratch;
 };
 
-/* Chooses the largest chunk whose scratch keeps the limit: for Winograd where the backend's options and the library
- * allow it and the chunk is worth its transforms, else for direct; if no chunk of direct keeps it, the one with least
- * scratch.
- */
+/* Winograd where the backend's options allow it, its scratch keeps the limit and the shapes are worth its transforms;
+ * else the library's largest chunk whose scratch keeps the limit, or the one with least scratch. */
 enum status conv_plan_make(struct backend *backend, const struct conv_request *request, struct conv_plan *plan);
 void conv_plan_release(struct conv_plan *plan);

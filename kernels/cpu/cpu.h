@@ -9,7 +9,6 @@ struct cpu {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
     enum order blocked; /* how images are blocked on this machine */
-    bool winograd;      /* whether the library has Winograd convolutions on this machine */
     char libraries[64];
 };
 

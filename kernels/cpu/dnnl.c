@@ -37,7 +37,7 @@ void dnnl_close(dnnl_engine_t engine, dnnl_stream_t stream)
     dnnl_engine_destroy(engine);
 }
 
-const char *dnnl_isa(enum order *blocked, bool *winograd)
+const char *dnnl_isa(enum order *blocked)
 {
     /* Those that both majors name. */
     static const struct {
@@ -54,9 +54,7 @@ const char *dnnl_isa(enum order *blocked, bool *winograd)
         {dnnl_cpu_isa_sse41, "sse41"},
     };
     unsigned isa = (unsigned)dnnl_get_effective_cpu_isa();
-    const bool wide = (isa & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core;
-    *blocked = wide ? ORDER_BLOCKED_16 : ORDER_BLOCKED_8;
-    *winograd = wide && library_winograd;
+    *blocked = (isa & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core ? ORDER_BLOCKED_16 : ORDER_BLOCKED_8;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if ((isa & (unsigned)names[i].isa) == (unsigned)names[i].isa) return names[i].name;
     return "generic";
@@ -293,8 +291,7 @@ enum { PACKING_THREAD = 21 << 18, PACKING_LEAST = 64 << 10, PACKING_WIDE = 16 <<
 size_t gemm_packing(int64_t threads, int64_t m, int64_t n, int64_t k)
 {
     enum order blocked;
-    bool winograd;
-    dnnl_isa(&blocked, &winograd);
+    dnnl_isa(&blocked);
     if (blocked == ORDER_BLOCKED_16) return (size_t)PACKING_WIDE * (size_t)ratio_up(threads, 4);
     const double touched = 4.0 * ((double)m * (double)k + (double)k * (double)n + (double)m * (double)n);
     const double most = touched + PACKING_LEAST;

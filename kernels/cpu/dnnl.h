@@ -45,9 +45,9 @@ struct call {
 /* The engine and the stream that calls run on. */
 enum status dnnl_open(dnnl_engine_t *engine, dnnl_stream_t *stream);
 void dnnl_close(dnnl_engine_t engine, dnnl_stream_t stream);
-/* "avx512_core", the order in which images are blocked for it, and whether the library has Winograd convolutions for
- * it; "oneDNN 2.6.3 (omp)" into text (at least 64 bytes). */
-const char *dnnl_isa(enum order *blocked, bool *winograd);
+/* "avx512_core", and the order in which images are blocked for it; "oneDNN 2.6.3 (omp)" into text (at least 64 bytes).
+ */
+const char *dnnl_isa(enum order *blocked);
 void dnnl_library(char *text, size_t room);
 
 /* Each returns false where the library has no implementation. */

@@ -1,8 +1,6 @@
 /* oneDNN 3: descriptors of memory are opaque, a primitive is described by one call. */
 #include "dnnl_major.h"
 
-const bool library_winograd = false;
-
 dnnl_status_t descriptor_make(const struct tensor *tensor, descriptor *desc)
 {
     dnnl_memory_desc_t made = NULL;
@@ -40,7 +38,7 @@ dnnl_status_t describe_conv(dnnl_engine_t engine, const struct conv_call *conv, 
                             const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *desc)
 {
     const dnnl_dims_t strides = {conv->stride, conv->stride}, padding = {conv->padding, conv->padding};
-    const dnnl_alg_kind_t algorithm = conv_algorithm(conv);
+    const dnnl_alg_kind_t algorithm = dnnl_convolution_direct;
     if (conv->pass == CONV_FORWARD)
         return dnnl_convolution_forward_primitive_desc_create(desc, engine, dnnl_forward_training, algorithm, d->x,
                                                               d->w, d->b, d->y, strides, no_dilation, padding, padding,

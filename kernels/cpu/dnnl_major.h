@@ -26,7 +26,7 @@ enum conv_pass { CONV_FORWARD, CONV_PARAMS, CONV_INPUT, CONV_PASSES };
 /* A convolution; in backward passes x, w, b and y stand for themselves or for their gradients. */
 struct conv_call {
     enum conv_pass pass;
-    bool winograd, bias, relu;
+    bool bias, relu;
     int64_t stride, padding;
     struct tensor x, w, b, y;
 };
@@ -38,9 +38,6 @@ struct pool_call {
     bool count_padding; /* averages count it as zeros */
     struct tensor x, y;
 };
-
-/* Whether the library has Winograd convolutions for AVX-512. */
-extern const bool library_winograd;
 
 /* A descriptor of tensor's dimensions and tag, for descriptor_free(). */
 dnnl_status_t descriptor_make(const struct tensor *tensor, descriptor *desc);
@@ -64,10 +61,6 @@ dnnl_status_t describe_pool(dnnl_engine_t engine, const struct pool_call *pool, 
 dnnl_status_t describe_inner_product(dnnl_engine_t engine, const struct conv_descriptors *d,
                                      const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *desc);
 
-static inline dnnl_alg_kind_t conv_algorithm(const struct conv_call *conv)
-{
-    return conv->winograd ? dnnl_convolution_winograd : dnnl_convolution_direct;
-}
 static inline dnnl_alg_kind_t pool_algorithm(const struct pool_call *pool)
 {
     if (pool->max) return dnnl_pooling_max;

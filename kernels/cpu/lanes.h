@@ -1,0 +1,109 @@
+/* Vectors as wide as the processor's, for kernels whose bits do not depend on that width: of AVX-512, AVX2, or any
+ * processor by fmaf().
+ *
+ * Contract: a lane computes what a scalar would, and lanes_fma() rounds once. */
+#pragma once
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+#if defined __AVX2__ && defined __FMA__
+#include <immintrin.h>
+#endif
+
+#if defined __AVX512F__
+enum { LANES = 16 };
+#define LANES_ISA "avx512"
+#else
+enum { LANES = 8 };
+#if defined __AVX2__ && defined __FMA__
+#define LANES_ISA "avx2"
+#else
+#define LANES_ISA "scalar"
+#endif
+#endif
+
+typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
+typedef int32_t lane_bits __attribute__((vector_size(LANES * sizeof(int32_t))));
+
+#define INLINED static inline __attribute__((always_inline))
+
+INLINED lanes lanes_load(const float *from)
+{
+    lanes v;
+    memcpy(&v, from, sizeof v);
+    return v;
+}
+
+INLINED void lanes_store(float *to, lanes v) { memcpy(to, &v, sizeof v); }
+
+/* x in every lane. */
+INLINED lanes lanes_all(float x) { return x - (lanes){0}; }
+
+/* a b + c. */
+INLINED lanes lanes_fma(lanes a, lanes b, lanes c)
+{
+#if defined __AVX512F__
+    return (lanes)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif defined __AVX2__ && defined __FMA__
+    return (lanes)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#else
+    for (int i = 0; i < LANES; i++) c[i] = fmaf(a[i], b[i], c[i]);
+    return c;
+#endif
+}
+
+/* Ones in the first count lanes, 0 to LANES. */
+INLINED lane_bits lanes_first(int64_t count)
+{
+    static const int32_t ones[2 * LANES] = {
+        -1,
+        -1,
+        -1,
+        -1,
+        -1,
+        -1,
+        -1,
+        -1,
+#if defined __AVX512F__
+        -1,
+        -1,
+        -1,
+        -1,
+        -1,
+        -1,
+        -1,
+        -1
+#endif
+    };
+    lane_bits bits;
+    memcpy(&bits, ones + LANES - count, sizeof bits);
+    return bits;
+}
+
+/* Zeros where bits has them. */
+INLINED lanes lanes_keep(lanes v, lane_bits bits) { return (lanes)((lane_bits)v & bits); }
+
+/* The first count floats, zeros behind them; nothing else is read. */
+INLINED lanes lanes_load_part(const float *from, int64_t count)
+{
+#if defined __AVX512F__
+    return (lanes)_mm512_maskz_loadu_ps((__mmask16)((1U << count) - 1), from);
+#elif defined __AVX2__ && defined __FMA__
+    return (lanes)_mm256_maskload_ps(from, (__m256i)lanes_first(count));
+#else
+    lanes v = {0};
+    memcpy(&v, from, (size_t)count * sizeof *from);
+    return v;
+#endif
+}
+
+/* Writes the first count lanes alone. */
+INLINED void lanes_store_part(float *to, lanes v, int64_t count)
+{
+#if defined __AVX512F__
+    _mm512_mask_storeu_ps(to, (__mmask16)((1U << count) - 1), (__m512)v);
+#else
+    memcpy(to, &v, (size_t)count * sizeof *to);
+#endif
+}

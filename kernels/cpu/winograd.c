@@ -1,0 +1,181 @@
+#include "winograd.h"
+
+#include <omp.h>
+
+#include "dnnl.h"
+#include "winograd_product.h"
+#include "winograd_transforms.h"
+
+/* Output channels whose products are transformed back together. */
+enum { GROUP = 64 };
+
+/* Floats from a tile, and from a point, to the next: of the image's points [point][tile][input], of their products
+ * [point][tile][output of a group], and of the weights [point][panel][input][PANEL]. */
+struct distances {
+    int64_t v_tile, v_point, m_tile, m_point, u_point;
+};
+
+static struct distances distances_of(const struct winograd *w)
+{
+    struct distances d = {.v_tile = multiple(w->inputs, BLOCK_MOST) + SKEW, .m_tile = GROUP + SKEW};
+    d.v_point = w->block * d.v_tile + SKEW;
+    d.m_point = w->block * d.m_tile + SKEW;
+    d.u_point = w->inputs * w->outputs + SKEW;
+    return d;
+}
+
+static struct winograd_image image_of(const struct extent *value)
+{
+    const int64_t *dim = value->shape.dim, block = order_block((enum order)value->layout);
+    struct winograd_image image = {.height = dim[0], .width = dim[1], .channels = dim[2], .sample = value->elements};
+    image.padded = value->elements / (dim[0] * dim[1]);
+    image.block = block > 1 ? block : dim[2];
+    image.plane = dim[0] * dim[1] * image.block;
+    return image;
+}
+
+/* Tiles that a thread works on at once: the more channels, the more are needed to use each weight often. */
+static int64_t block_most(int64_t channels) { return channels <= 128 ? 24 : channels <= 256 ? 48 : 96; }
+
+/* As many threads as have scratch and work. */
+static bool fit_workers(struct winograd *w, int64_t threads, int64_t room)
+{
+    const struct distances d = distances_of(w);
+    const int64_t worker = POINTS * (d.v_point + d.m_point), left = room - POINTS * d.u_point;
+    const int64_t wanted = lesser(threads, ratio_up(w->tiles, w->block));
+    w->workers = left < 0 ? 0 : lesser(wanted, left / worker);
+    w->scratch = (size_t)(POINTS * d.u_point + w->workers * worker) * sizeof(float);
+    return w->workers == wanted;
+}
+
+/* The largest blocks and the fewest turns for which all threads have scratch; at last those that some have. */
+static bool fit_turns(struct winograd *w, int64_t threads, int64_t room)
+{
+    const int64_t share = multiple(ratio_up(w->tiles, threads), ROWS);
+    for (w->block = lesser(block_most(w->inputs), share);; w->block = multiple(w->block / 2, ROWS)) {
+        for (w->outputs = multiple(w->to.channels, PANEL);; w->outputs = multiple(w->outputs / 2, PANEL)) {
+            if (fit_workers(w, threads, room)) return true;
+            if (w->outputs == PANEL) break;
+        }
+        if (w->block == ROWS) return w->workers > 0;
+    }
+}
+
+/* Turns of channels whose gradients fit. */
+static bool fit_gradients(struct winograd *w, int64_t room)
+{
+    w->outputs = multiple(w->to.channels, PANEL);
+    for (;;) {
+        w->scratch = winograd_gradients_scratch(w);
+        if ((int64_t)(w->scratch / sizeof(float)) <= room) return true;
+        if (w->inputs <= BLOCK_MOST && w->outputs == PANEL) return false;
+        if (w->outputs >= w->inputs && w->outputs > PANEL)
+            w->outputs = multiple(w->outputs / 2, PANEL);
+        else
+            w->inputs = multiple(w->inputs / 2, BLOCK_MOST);
+    }
+}
+
+bool winograd_make(enum conv_pass pass, const struct extent *x, const struct extent *y, int64_t padding,
+                   int64_t threads, uint64_t limit, struct winograd *w)
+{
+    const struct winograd_image image[] = {image_of(x), image_of(y)};
+    const bool input = pass == CONV_INPUT;
+    *w = (struct winograd){.from = image[input], .to = image[!input], .rotated = input, .batch = x->batch};
+    w->padding = input ? 2 - padding : padding;
+    w->high = ratio_up(w->to.height, TILE), w->wide = ratio_up(w->to.width, TILE);
+    w->tiles = w->batch * w->high * w->wide;
+    w->inputs = w->from.channels;
+    const int64_t room = (int64_t)((limit < WINOGRAD_SCRATCH ? limit : WINOGRAD_SCRATCH) / sizeof(float));
+    return pass == CONV_PARAMS ? fit_gradients(w, room) : fit_turns(w, threads, room);
+}
+
+/* The points of LANES outputs, of which count exist, for one input; weights: of the first one. */
+static void weights_points(const struct winograd *w, const float *weights, int64_t distance, int64_t count, float *u,
+                           int64_t stride)
+{
+    float rows[KERNEL * KERNEL][LANES] = {{0}};
+    lanes g[KERNEL * KERNEL], m[PATCH][KERNEL], r[PATCH];
+    for (int64_t k = 0; k < count; k++)
+        for (int i = 0; i < KERNEL * KERNEL; i++)
+            rows[w->rotated ? KERNEL * KERNEL - 1 - i : i][k] = weights[k * distance + i];
+    for (int i = 0; i < KERNEL * KERNEL; i++) g[i] = lanes_load(rows[i]);
+#pragma GCC unroll 3
+    for (int j = 0; j < KERNEL; j++) {
+        transform_weights(g + j, KERNEL, r);
+#pragma GCC unroll 6
+        for (int i = 0; i < PATCH; i++) m[i][j] = r[i];
+    }
+    for (int i = 0; i < PATCH; i++) {
+        transform_weights(m[i], 1, r);
+#pragma GCC unroll 6
+        for (int j = 0; j < PATCH; j++) lanes_store(u + (i * PATCH + j) * stride, r[j]);
+    }
+}
+
+/* The points of the weights of outputs outputs from first on, for all inputs. */
+static void turn_weights(const struct winograd *w, const float *weights, int64_t first, int64_t outputs, float *u)
+{
+    const struct distances d = distances_of(w);
+    const int64_t own = KERNEL * KERNEL, row = own * (w->rotated ? w->to.channels : w->inputs);
+    const int64_t input = w->rotated ? row : own, output = w->rotated ? own : row;
+#pragma omp parallel for collapse(2) schedule(static)
+    for (int64_t k = 0; k < outputs; k += LANES)
+        for (int64_t c = 0; c < w->inputs; c++) {
+            const int64_t count = lesser(LANES, w->to.channels - first - k);
+            float *to = u + (k / PANEL * w->inputs + c) * PANEL + k % PANEL;
+            weights_points(w, weights + (first + k) * output + c * input, output, count, to, d.u_point);
+        }
+}
+
+/* A product that is not inlined: the compiler keeps its sums in registers. */
+static __attribute__((noinline)) void multiply_tiles(int64_t inputs, const float *v, int64_t tile, const float *u,
+                                                     float *m, int64_t to)
+{
+    multiply(inputs, v, tile, 1, u, m, to, false);
+}
+
+/* What a turn reads and writes. */
+struct turn {
+    const float *x, *bias, *u;
+    float *y;
+    int64_t first, outputs;
+    bool relu;
+};
+
+/* All outputs of the turn for tiles tiles from start on; v: scratch of a thread. */
+static void block_apply(const struct winograd *w, const struct turn *turn, int64_t start, int64_t tiles, float *v)
+{
+    const struct distances d = distances_of(w);
+    float *m = v + POINTS * d.v_point;
+    for (int64_t t = 0; t < tiles; t++)
+        tile_image(&w->from, turn->x, patch_of(w, tile_at(w, start + t)), 0, w->inputs, v + t * d.v_tile, d.v_point);
+    for (int64_t k = 0; k < turn->outputs; k += GROUP) {
+        const int64_t some = lesser(GROUP, turn->outputs - k), first = turn->first + k;
+        for (int64_t p = 0; p < POINTS; p++)
+            for (int64_t c = 0; c < some; c += PANEL)
+                for (int64_t t = 0; t < tiles; t += ROWS)
+                    multiply_tiles(w->inputs, v + p * d.v_point + t * d.v_tile, d.v_tile,
+                                   turn->u + p * d.u_point + (k + c) * w->inputs, m + p * d.m_point + t * d.m_tile + c,
+                                   d.m_tile);
+        for (int64_t t = 0; t < tiles; t++)
+            tile_result(&w->to, m + t * d.m_tile, d.m_point, tile_at(w, start + t), first,
+                        lesser(some, w->to.padded - first), turn->bias, turn->relu, turn->y);
+    }
+}
+
+void winograd_apply(const struct winograd *w, const float *x, const float *weights, const float *bias, bool relu,
+                    float *y, float *scratch)
+{
+    const struct distances d = distances_of(w);
+    const int64_t all = multiple(w->to.channels, PANEL);
+    for (int64_t first = 0; first < all; first += w->outputs) {
+        const struct turn turn = {x, bias, scratch, y, first, lesser(w->outputs, all - first), relu};
+        turn_weights(w, weights, first, turn.outputs, scratch);
+#pragma omp parallel for schedule(dynamic, 1) num_threads((int)w->workers)
+        for (int64_t start = 0; start < w->tiles; start += w->block) {
+            float *own = scratch + POINTS * (d.u_point + omp_get_thread_num() * (d.v_point + d.m_point));
+            block_apply(w, &turn, start, lesser(w->block, w->tiles - start), own);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+/* Winograd's convolution F(4x4, 3x3) of stride 1 and one group (Lavin & Gray, Fast Algorithms for Convolutional Neural
+ * Networks, 2016), with Lagrange's points 0, 5/8, -5/8, 3/2, -3/2 and infinity, whose errors are half those of 0, 1,
+ * -1, 2, -2. These definitions fix every bit of the results, on any processor, with any number of threads, in any
+ * layout.
+ *
+ * All values are floats; + - * round to nearest, fma(a, b, c) = a b + c rounds once. a = 5/8, b = 3/2; these are the
+ * nearest floats: n = 256/225, na = -2048/2975, nb = 128/1071, ana = -256/595, bnb = 64/357.
+ *
+ *   image       ea = fma(-b^2, d2, d4), oa = fma(-b^2, d1, d3), eb = fma(-a^2, d2, d4), ob = fma(-a^2, d1, d3);
+ *   d0..d5 ->   fma(a^2 b^2, d0, fma(-(a^2 + b^2), d2, d4)), fma(a, oa, ea), fma(-a, oa, ea), fma(b, ob, eb),
+ *               fma(-b, ob, eb), fma(a^2 b^2, d1, fma(-(a^2 + b^2), d3, d5))
+ *   weights     ea = fma(a^2, g2, g0) na, oa = ana g1, eb = fma(b^2, g2, g0) nb, ob = bnb g1;
+ *   g0..g2 ->   g0 n, ea + oa, ea - oa, eb + ob, eb - ob, g2
+ *   gradient    ea = fma(a^2, d2, d0), oa = fma(a^3, d3, a d1), eb = fma(b^2, d2, d0), ob = fma(b^3, d3, b d1);
+ *   d0..d3 ->   d0, ea + oa, ea - oa, eb + ob, eb - ob, d3
+ *   result      sa = m1 + m2, da = m1 - m2, sb = m3 + m4, db = m3 - m4;
+ *   m0..m5 ->   (m0 + sa) + sb, fma(b, db, a da), fma(b^2, sb, a^2 sa), fma(b^3, db, fma(a^3, da, m5))
+ *   its weights sa = (m1 + m2) na, sb = (m3 + m4) nb;
+ *   m0..m5 ->   fma(n, m0, sa + sb), fma(bnb, m3 - m4, ana (m1 - m2)), fma(b^2, sb, fma(a^2, sa, m5))
+ *
+ * In two dimensions each is applied to the columns and then to the rows of what that gives. Pixels outside are zeros.
+ *
+ * Forward: y is cut into tiles of 4x4 from its first pixel on; a tile's patch is the 6x6 pixels of x that it depends
+ * on. Each of a tile's 36 points is m = fma(image, weights, m) from m = 0 over the input channels, ascending; a pixel
+ * is result(m) + bias, or + 0 without one, and 0 where a relu finds it <= 0. The gradient of x is the forward of dy
+ * with the weights rotated by 180 degrees, inputs and outputs exchanged, padding 2 - padding and no bias.
+ *
+ * Gradient of the weights: the tiles of the batch, row by row and sample by sample, in blocks of TILES_BLOCK. Each
+ * point of a block is m = fma(image of x, gradient of dy, m) from m = 0 over its tiles, ascending; blocks are added in
+ * ascending order to the first. The result's "its weights" is the gradient. That of the bias: the 16 pixels of a tile
+ * of dy, row by row, are added to 0, tiles to 0 in each block, blocks to the first. */
+#pragma once
+
+#include "backend/layer_state.h"
+#include "dnnl_major.h"
+#include "winograd_tiles.h"
+
+enum { TILES_BLOCK = 96 };
+
+/* A pass: from x to y, or from dy to dx; PARAMS: from x and dy. */
+struct winograd {
+    struct winograd_image from, to;
+    bool rotated;
+    int64_t batch, padding, high, wide, tiles; /* tiles of an image, and of the batch */
+    int64_t inputs, outputs;                   /* channels of a turn: PARAMS takes turns of both, others of outputs */
+    int64_t block, workers;                    /* tiles that a thread works on at once, threads; not of PARAMS */
+    size_t scratch;
+};
+
+/* Plans a pass in at most limit bytes of scratch, and WINOGRAD_SCRATCH; false where that is too little. Both change the
+ * turns and blocks, which change no bit. */
+enum { WINOGRAD_SCRATCH = 32 << 20 };
+bool winograd_make(enum conv_pass pass, const struct extent *x, const struct extent *y, int64_t padding,
+                   int64_t threads, uint64_t limit, struct winograd *winograd);
+
+static inline struct tile tile_at(const struct winograd *w, int64_t tile)
+{
+    return (struct tile){tile / w->wide / w->high, tile / w->wide % w->high * TILE, tile % w->wide * TILE};
+}
+
+/* The first pixel that the tile depends on. */
+static inline struct tile patch_of(const struct winograd *w, struct tile tile)
+{
+    return (struct tile){tile.sample, tile.y - w->padding, tile.x - w->padding};
+}
+
+/* Bytes for the gradients of inputs and outputs at a time. */
+size_t winograd_gradients_scratch(const struct winograd *w);
+
+/* weights: O I H W; bias may be NULL. */
+void winograd_apply(const struct winograd *w, const float *x, const float *weights, const float *bias, bool relu,
+                    float *y, float *scratch);
+/* Assigns the gradients; that of the bias may be NULL. */
+void winograd_gradients(const struct winograd *w, const float *x, const float *dy, float *weights, float *bias,
+                        float *scratch);

@@ -1,0 +1,44 @@
+/* The products of Winograd's points: a panel of ROWS x PANEL sums at once, which fills most of the processor's
+ * registers. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "winograd_tiles.h"
+
+enum { ROWS = LANES == 16 ? 12 : 6, THIRD = 3 };
+
+/* Floats that are added to rows of scratch, so that points do not lie a multiple of 4 KiB apart, where they would evict
+ * each other from caches. */
+enum { SKEW = 16 };
+
+static inline int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t multiple(int64_t a, int64_t of) { return (a + of - 1) / of * of; }
+
+/* sums[r * to + c] = (add: +=) the sum of a[r * row + i * term] b[i * PANEL + c] over i < terms, ascending. */
+INLINED void multiply(int64_t terms, const float *a, int64_t row, int64_t term, const float *b, float *sums, int64_t to,
+                      bool add)
+{
+    lanes s[ROWS][2];
+#pragma GCC unroll 12
+    for (int r = 0; r < ROWS; r++) s[r][0] = s[r][1] = (lanes){0};
+    for (int64_t i = 0; i < terms; i++, b += PANEL, a += term) {
+        const lanes b0 = lanes_load(b), b1 = lanes_load(b + LANES);
+        const float *third = a;
+#pragma GCC unroll 4
+        for (int q = 0; q < ROWS; q += THIRD, third += THIRD * row) {
+#pragma GCC unroll 3
+            for (int r = 0; r < THIRD; r++) {
+                const lanes x = lanes_all(third[r * row]);
+                s[q + r][0] = lanes_fma(x, b0, s[q + r][0]);
+                s[q + r][1] = lanes_fma(x, b1, s[q + r][1]);
+            }
+        }
+    }
+#pragma GCC unroll 12
+    for (int r = 0; r < ROWS; r++) {
+        float *at = sums + r * to;
+        if (add) s[r][0] += lanes_load(at), s[r][1] += lanes_load(at + LANES);
+        lanes_store(at, s[r][0]), lanes_store(at + LANES, s[r][1]);
+    }
+}

@@ -1,0 +1,184 @@
+#include "winograd_tiles.h"
+
+#include "winograd_transforms.h"
+
+static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* Channels in a vector. */
+static inline int64_t step_of(const struct winograd_image *image) { return least(LANES, image->block); }
+
+static inline int64_t channel_at(const struct winograd_image *image, int64_t channel)
+{
+    return channel / image->block * image->plane + channel % image->block;
+}
+
+/* A square of side pixels as it lies in an image: bits of the rows and columns inside it, and distances. */
+struct square {
+    int64_t start, row, pixel;
+    unsigned rows, columns;
+    bool whole;
+};
+
+static unsigned inside(int64_t first, int64_t side, int64_t pixels)
+{
+    unsigned bits = 0;
+    for (int64_t i = 0; i < side; i++) bits |= (unsigned)(first + i >= 0 && first + i < pixels) << i;
+    return bits;
+}
+
+static struct square square_at(const struct winograd_image *image, struct tile at, int side)
+{
+    struct square s = {.row = image->width * image->block, .pixel = image->block};
+    s.start = at.sample * image->sample + at.y * s.row + at.x * s.pixel;
+    s.rows = inside(at.y, side, image->height), s.columns = inside(at.x, side, image->width);
+    s.whole = s.rows == (1U << side) - 1 && s.columns == s.rows;
+    return s;
+}
+
+/* What is known of a square when its code is compiled. */
+enum known { NOTHING, FULL, FULL_WHOLE }; /* FULL: LANES channels; WHOLE: in all pixels */
+
+INLINED bool is_inside(const struct square *s, int i, int j) { return s->rows >> i & s->columns >> j & 1; }
+
+/* count channels of pixel (i, j). */
+INLINED lanes pixel_load(const struct square *s, const float *data, int i, int j, int64_t count, enum known known)
+{
+    const float *from = data + i * s->row + j * s->pixel;
+    if (known == FULL_WHOLE) return lanes_load(from);
+    return lanes_load_part(from, !is_inside(s, i, j) ? 0 : known == FULL ? LANES : count);
+}
+
+INLINED void lanes_put(float *to, lanes v, int64_t count, enum known known)
+{
+    if (known == NOTHING)
+        lanes_store_part(to, v, count);
+    else
+        lanes_store(to, v);
+}
+
+/* Runs call with known as the constant that holds for some channels of the square. */
+#define WITH_KNOWN(square, some, call)                                                                                 \
+    do {                                                                                                               \
+        if ((some) < LANES) {                                                                                          \
+            const enum known known = NOTHING;                                                                          \
+            call;                                                                                                      \
+        } else if (!(square).whole) {                                                                                  \
+            const enum known known = FULL;                                                                             \
+            call;                                                                                                      \
+        } else {                                                                                                       \
+            const enum known known = FULL_WHOLE;                                                                       \
+            call;                                                                                                      \
+        }                                                                                                              \
+    } while (0)
+
+INLINED void patch_points(const struct square *s, const float *data, int64_t count, enum known known, float *v,
+                          int64_t stride)
+{
+    lanes m[PATCH][PATCH], d[PATCH], r[PATCH];
+#pragma GCC unroll 6
+    for (int j = 0; j < PATCH; j++) {
+#pragma GCC unroll 6
+        for (int i = 0; i < PATCH; i++) d[i] = pixel_load(s, data, i, j, count, known);
+        transform_image(d, 1, r);
+#pragma GCC unroll 6
+        for (int i = 0; i < PATCH; i++) m[i][j] = r[i];
+    }
+    for (int i = 0; i < PATCH; i++) {
+        transform_image(m[i], 1, r);
+#pragma GCC unroll 6
+        for (int j = 0; j < PATCH; j++) lanes_store(v + (i * PATCH + j) * stride, r[j]);
+    }
+}
+
+void tile_image(const struct winograd_image *image, const float *x, struct tile patch, int64_t from, int64_t count,
+                float *v, int64_t stride)
+{
+    const struct square s = square_at(image, patch, PATCH);
+    const int64_t step = step_of(image);
+    for (int64_t c = 0; c < count; c += step) {
+        const int64_t some = least(step, count - c);
+        const float *data = x + s.start + channel_at(image, from + c);
+        WITH_KNOWN(s, some, patch_points(&s, data, some, known, v + c, stride));
+    }
+}
+
+/* The points of step channels, of which count exist. */
+INLINED void gradient_points(const struct square *s, const float *data, int64_t count, int64_t step, enum known known,
+                             float *w, int64_t stride, float *sums)
+{
+    lanes q[TILE][TILE], m[PATCH][TILE], r[PATCH], sum = {0};
+#pragma GCC unroll 4
+    for (int j = 0; j < TILE; j++) {
+#pragma GCC unroll 4
+        for (int i = 0; i < TILE; i++) q[j][i] = pixel_load(s, data, i, j, count, known);
+        transform_gradient(q[j], 1, r);
+#pragma GCC unroll 6
+        for (int i = 0; i < PATCH; i++) m[i][j] = r[i];
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < TILE; i++)
+#pragma GCC unroll 4
+        for (int j = 0; j < TILE; j++) sum += q[j][i];
+    lanes_put(sums, sum, step, known);
+    for (int i = 0; i < PATCH; i++) {
+        transform_gradient(m[i], 1, r);
+#pragma GCC unroll 6
+        for (int j = 0; j < PATCH; j++) lanes_put(w + (i * PATCH + j) * stride, r[j], step, known);
+    }
+}
+
+void tile_gradient(const struct winograd_image *image, const float *dy, struct tile tile, int64_t from, int64_t count,
+                   float *w, int64_t stride, int64_t panel, float *sums)
+{
+    const struct square s = square_at(image, tile, TILE);
+    const int64_t step = step_of(image);
+    for (int64_t c = 0; c < count; c += step) {
+        const int64_t some = least(step, count - c);
+        const float *data = dy + s.start + channel_at(image, from + c);
+        float *to = w + c / PANEL * panel + c % PANEL;
+        WITH_KNOWN(s, some, gradient_points(&s, data, some, step, known, to, stride, sums + c));
+    }
+}
+
+/* max(v, 0), NaN for a NaN. */
+INLINED lanes rectified(lanes v) { return lanes_keep(v, ~(v <= (lanes){0})); }
+
+/* Writes room lanes, of which count are channels. */
+INLINED void result_pixels(const struct square *s, const float *m, int64_t stride, lanes bias, bool relu, int64_t count,
+                           int64_t room, enum known known, float *data)
+{
+    lanes q[TILE][PATCH], d[PATCH], r[TILE];
+#pragma GCC unroll 6
+    for (int j = 0; j < PATCH; j++) {
+#pragma GCC unroll 6
+        for (int i = 0; i < PATCH; i++) d[i] = lanes_load(m + (i * PATCH + j) * stride);
+        transform_result(d, 1, r);
+#pragma GCC unroll 4
+        for (int i = 0; i < TILE; i++) q[i][j] = r[i];
+    }
+    for (int i = 0; i < TILE; i++) {
+        transform_result(q[i], 1, r);
+#pragma GCC unroll 4
+        for (int j = 0; j < TILE; j++) {
+            float *to = data + i * s->row + j * s->pixel;
+            r[j] += bias;
+            if (relu) r[j] = rectified(r[j]);
+            if (known == NOTHING) r[j] = lanes_keep(r[j], lanes_first(count));
+            if (known == FULL_WHOLE || is_inside(s, i, j)) lanes_put(to, r[j], room, known);
+        }
+    }
+}
+
+void tile_result(const struct winograd_image *image, const float *m, int64_t stride, struct tile tile, int64_t from,
+                 int64_t count, const float *bias, bool relu, float *y)
+{
+    const struct square s = square_at(image, tile, TILE);
+    const int64_t step = step_of(image), left = image->channels - from;
+    for (int64_t c = 0; c < count; c += step) {
+        const int64_t some = left - c < 0 ? 0 : least(step, left - c);
+        float *data = y + s.start + channel_at(image, from + c);
+        const lanes add = bias != NULL ? lanes_load_part(bias + from + c, some) : (lanes){0};
+        const int64_t room = least(step, count - c);
+        WITH_KNOWN(s, some, result_pixels(&s, m + c, stride, add, relu, some, room, known, data));
+    }
+}
