@@ -1,0 +1,352 @@
+/* The Winograd convolution of the cpu backend has the bits that kernels/cpu/winograd.h defines: beside a scalar program
+ * written from that definition alone, in every layout, with any number of threads and any limit of scratch. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "numerics/philox.h"
+#include "numerics/shape.h"
+
+#if __has_include(<dnnl.h>)
+
+#include "kernels/cpu/dnnl.h"
+#include "kernels/cpu/winograd.h"
+
+/* ---- The definition. Images are N H W C, weights O I 3 3. */
+static const float a1 = 0.625f, a2 = 0.625f * 0.625f, a3 = 0.625f * 0.625f * 0.625f;
+static const float b1 = 1.5f, b2 = 1.5f * 1.5f, b3 = 1.5f * 1.5f * 1.5f;
+static const float n = (float)(256.0 / 225), na = (float)(-2048.0 / 2975), nb = (float)(128.0 / 1071),
+                   ana = (float)(-256.0 / 595), bnb = (float)(64.0 / 357);
+
+static void of_image(const float *d, float *r)
+{
+    const float ea = fmaf(-b2, d[2], d[4]), oa = fmaf(-b2, d[1], d[3]);
+    const float eb = fmaf(-a2, d[2], d[4]), ob = fmaf(-a2, d[1], d[3]);
+    r[0] = fmaf(a2 * b2, d[0], fmaf(-(a2 + b2), d[2], d[4]));
+    r[1] = fmaf(a1, oa, ea), r[2] = fmaf(-a1, oa, ea), r[3] = fmaf(b1, ob, eb), r[4] = fmaf(-b1, ob, eb);
+    r[5] = fmaf(a2 * b2, d[1], fmaf(-(a2 + b2), d[3], d[5]));
+}
+
+static void of_weights(const float *g, float *r)
+{
+    const float ea = fmaf(a2, g[2], g[0]) * na, oa = ana * g[1], eb = fmaf(b2, g[2], g[0]) * nb, ob = bnb * g[1];
+    r[0] = g[0] * n, r[1] = ea + oa, r[2] = ea - oa, r[3] = eb + ob, r[4] = eb - ob, r[5] = g[2];
+}
+
+static void of_gradient(const float *d, float *r)
+{
+    const float ea = fmaf(a2, d[2], d[0]), oa = fmaf(a3, d[3], a1 * d[1]);
+    const float eb = fmaf(b2, d[2], d[0]), ob = fmaf(b3, d[3], b1 * d[1]);
+    r[0] = d[0], r[1] = ea + oa, r[2] = ea - oa, r[3] = eb + ob, r[4] = eb - ob, r[5] = d[3];
+}
+
+static void to_result(const float *m, float *r)
+{
+    const float sa = m[1] + m[2], da = m[1] - m[2], sb = m[3] + m[4], db = m[3] - m[4];
+    r[0] = (m[0] + sa) + sb, r[1] = fmaf(b1, db, a1 * da), r[2] = fmaf(b2, sb, a2 * sa);
+    r[3] = fmaf(b3, db, fmaf(a3, da, m[5]));
+}
+
+static void to_weights(const float *m, float *r)
+{
+    const float sa = (m[1] + m[2]) * na, sb = (m[3] + m[4]) * nb;
+    r[0] = fmaf(n, m[0], sa + sb), r[1] = fmaf(bnb, m[3] - m[4], ana * (m[1] - m[2]));
+    r[2] = fmaf(b2, sb, fmaf(a2, sa, m[5]));
+}
+
+/* The transform of columns, then of the rows: a square of side from to one of side to. */
+static void square(void (*transform)(const float *, float *), int from, int to, const float *in, float *out)
+{
+    float half[36], column[6], made[6];
+    for (int j = 0; j < from; j++) {
+        for (int i = 0; i < from; i++) column[i] = in[i * from + j];
+        transform(column, made);
+        for (int i = 0; i < to; i++) half[i * from + j] = made[i];
+    }
+    for (int i = 0; i < to; i++) transform(half + i * from, out + i * to);
+}
+
+struct images {
+    int64_t batch, height, width, channels;
+    float *data;
+};
+
+static float pixel(const struct images *x, int64_t sample, int64_t row, int64_t column, int64_t c)
+{
+    const bool inside = row >= 0 && row < x->height && column >= 0 && column < x->width;
+    return inside ? x->data[((sample * x->height + row) * x->width + column) * x->channels + c] : 0;
+}
+
+/* The points of the square of pixels from (row, column) on. */
+static void points_of(void (*transform)(const float *, float *), int side, const struct images *x, int64_t sample,
+                      int64_t row, int64_t column, int64_t c, float *points)
+{
+    float pixels[36];
+    for (int i = 0; i < side * side; i++) pixels[i] = pixel(x, sample, row + i / side, column + i % side, c);
+    square(transform, side, 6, pixels, points);
+}
+
+static int64_t tiles_across(int64_t pixels) { return (pixels + 3) / 4; }
+
+/* The tile's pixels of output k. v: the points of all inputs; u: those of the weights of k. */
+static void judge_tile(const struct images *y, int64_t sample, int64_t row, int64_t column, int64_t k, int64_t inputs,
+                       const float *v, const float *u, float bias, bool relu)
+{
+    float m[36] = {0}, pixels[16];
+    for (int64_t c = 0; c < inputs; c++)
+        for (int p = 0; p < 36; p++) m[p] = fmaf(v[c * 36 + p], u[c * 36 + p], m[p]);
+    square(to_result, 6, 4, m, pixels);
+    for (int64_t i = 0; i < 16; i++) {
+        const int64_t h = row + i / 4, w = column + i % 4;
+        const float value = pixels[i] + bias;
+        if (h < y->height && w < y->width)
+            y->data[((sample * y->height + h) * y->width + w) * y->channels + k] = relu && value <= 0 ? 0 : value;
+    }
+}
+
+static void judge_forward(const struct images *x, const float *weights, const float *bias, bool relu, int64_t padding,
+                          const struct images *y)
+{
+    const int64_t inputs = x->channels, outputs = y->channels, wide = tiles_across(y->width);
+    const int64_t tiles = tiles_across(y->height) * wide;
+    float *u = malloc((size_t)(outputs * inputs * 36) * 4), *v = malloc((size_t)inputs * 36 * 4);
+    for (int64_t i = 0; i < outputs * inputs; i++) square(of_weights, 3, 6, weights + i * 9, u + i * 36);
+    for (int64_t t = 0; t < x->batch * tiles; t++) {
+        const int64_t row = t % tiles / wide * 4, column = t % wide * 4;
+        for (int64_t c = 0; c < inputs; c++)
+            points_of(of_image, 6, x, t / tiles, row - padding, column - padding, c, v + c * 36);
+        for (int64_t k = 0; k < outputs; k++)
+            judge_tile(y, t / tiles, row, column, k, inputs, v, u + k * inputs * 36, bias ? bias[k] : 0, relu);
+    }
+    free(u), free(v);
+}
+
+static void judge_input(const struct images *dy, const float *weights, int64_t padding, const struct images *dx)
+{
+    const int64_t inputs = dx->channels, outputs = dy->channels;
+    float *rotated = malloc((size_t)(outputs * inputs * 9) * 4);
+    for (int64_t o = 0; o < outputs; o++)
+        for (int64_t i = 0; i < inputs; i++)
+            for (int t = 0; t < 9; t++) rotated[(i * outputs + o) * 9 + t] = weights[(o * inputs + i) * 9 + 8 - t];
+    judge_forward(dy, rotated, NULL, false, 2 - padding, dx);
+    free(rotated);
+}
+
+/* Of input c and output k; the bias's too. */
+static void judge_gradient(const struct images *x, const struct images *dy, int64_t padding, int64_t c, int64_t k,
+                           float *weights, float *bias)
+{
+    const int64_t wide = tiles_across(dy->width), tiles = tiles_across(dy->height) * wide, all = x->batch * tiles;
+    float sum[36], block[36], v[36], w[36], block_bias = 0;
+    for (int64_t t = 0; t < all; t++) {
+        const int64_t row = t % tiles / wide * 4, column = t % wide * 4;
+        if (t % 96 == 0) memset(block, 0, sizeof block), block_bias = 0;
+        points_of(of_image, 6, x, t / tiles, row - padding, column - padding, c, v);
+        points_of(of_gradient, 4, dy, t / tiles, row, column, k, w);
+        for (int p = 0; p < 36; p++) block[p] = fmaf(v[p], w[p], block[p]);
+        float tile_bias = 0;
+        for (int i = 0; i < 16; i++) tile_bias += pixel(dy, t / tiles, row + i / 4, column + i % 4, k);
+        block_bias += tile_bias;
+        if (t % 96 != 95 && t < all - 1) continue;
+        for (int p = 0; p < 36; p++) sum[p] = t < 96 ? block[p] : sum[p] + block[p];
+        *bias = t < 96 ? block_bias : *bias + block_bias;
+    }
+    square(to_weights, 6, 3, sum, weights);
+}
+
+/* ---- The kernels, on images in any order. */
+static float *randoms(int64_t count, uint32_t which)
+{
+    float *x = malloc((size_t)count * sizeof *x);
+    for (int64_t i = 0; i < count; i++)
+        x[i] = 2 * rng_uniform(rng_words(5, RNG_DATA, (uint32_t)i, which, 0, 0).word[0]) - 1;
+    return x;
+}
+
+static struct images images_make(int64_t batch, int64_t height, int64_t width, int64_t channels, uint32_t which)
+{
+    return (struct images){batch, height, width, channels, randoms(batch * height * width * channels, which)};
+}
+
+static struct extent extent_in(const struct images *x, enum order order)
+{
+    const int64_t block = order_block(order), padded = ratio_up(x->channels, block) * block;
+    const int64_t elements = x->height * x->width * padded;
+    return (struct extent){
+        x->batch, elements, x->batch * elements, {3, {x->height, x->width, x->channels}}, (int)order};
+}
+
+/* Copies to or from an order; from: fails where channels that fill a block are not zero. */
+static void reordered(const struct images *x, const struct extent *e, float *data, bool put)
+{
+    const int64_t block = order_block((enum order)e->layout) > 1 ? order_block((enum order)e->layout) : x->channels;
+    const int64_t pixels = x->height * x->width, padded = e->elements / pixels;
+    for (int64_t i = 0; i < e->count; i++) {
+        const int64_t s = i / e->elements, rest = i % e->elements, p = rest / block % pixels;
+        const int64_t c = rest / block / pixels * block + rest % block;
+        float *logical = &x->data[(s * pixels + p) * x->channels + c];
+        if (put)
+            data[i] = c < x->channels ? *logical : 0;
+        else if (c < x->channels)
+            *logical = data[i];
+        else
+            cr_assert(data[i] == 0, "channel %lld of %lld is %g", (long long)c, (long long)padded, (double)data[i]);
+    }
+}
+
+static float *spoiled(size_t bytes)
+{
+    float *data = malloc(bytes);
+    memset(data, 0xff, bytes); /* NaNs */
+    return data;
+}
+
+/* A convolution and its results by the definition. */
+struct problem {
+    struct images x, y, dx, dy;
+    int64_t padding;
+    float *weights, *bias, *dw, *db;
+    bool relu, has_bias;
+};
+
+static struct problem problem_make(int64_t batch, int64_t height, int64_t width, int64_t inputs, int64_t outputs,
+                                   int64_t padding, bool relu, bool bias)
+{
+    const int64_t h = height + 2 * padding - 2, w = width + 2 * padding - 2;
+    struct problem p = {.padding = padding, .relu = relu, .has_bias = bias};
+    p.x = images_make(batch, height, width, inputs, 1), p.dx = images_make(batch, height, width, inputs, 2);
+    p.y = images_make(batch, h, w, outputs, 3), p.dy = images_make(batch, h, w, outputs, 4);
+    p.weights = randoms(outputs * inputs * 9, 5), p.dw = randoms(outputs * inputs * 9, 6);
+    p.bias = randoms(outputs, 7), p.db = randoms(outputs, 8);
+    judge_forward(&p.x, p.weights, bias ? p.bias : NULL, relu, padding, &p.y);
+    judge_input(&p.dy, p.weights, padding, &p.dx);
+    for (int64_t i = 0; i < outputs * inputs; i++)
+        judge_gradient(&p.x, &p.dy, padding, i % inputs, i / inputs, p.dw + i * 9, &p.db[i / inputs]);
+    return p;
+}
+
+static void problem_free(struct problem *p)
+{
+    float *const all[] = {p->x.data, p->y.data, p->dx.data, p->dy.data, p->weights, p->bias, p->dw, p->db};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
+}
+
+static void check_bits(const float *a, const float *b, int64_t count, const char *what)
+{
+    for (int64_t i = 0; i < count; i++)
+        cr_assert(!memcmp(a + i, b + i, sizeof *a), "%s[%lld] is %.9g, by the definition %.9g", what, (long long)i,
+                  (double)a[i], (double)b[i]);
+}
+
+/* Forward or the gradient of x. */
+static void check_images(const struct problem *p, const struct winograd *w, enum conv_pass pass, const struct extent *x,
+                         const struct extent *y)
+{
+    const bool input = pass == CONV_INPUT;
+    const struct images *from = input ? &p->dy : &p->x, *to = input ? &p->dx : &p->y;
+    const struct extent *in = input ? y : x, *out = input ? x : y;
+    float *source = spoiled((size_t)in->count * 4), *result = spoiled((size_t)out->count * 4);
+    float *scratch = spoiled(w->scratch);
+    const struct images made = images_make(to->batch, to->height, to->width, to->channels, 9);
+    reordered(from, in, source, true);
+    winograd_apply(w, source, p->weights, !input && p->has_bias ? p->bias : NULL, !input && p->relu, result, scratch);
+    reordered(&made, out, result, false);
+    check_bits(made.data, to->data, to->batch * to->height * to->width * to->channels, input ? "dx" : "y");
+    free(source), free(result), free(scratch), free(made.data);
+}
+
+static void check_gradients(const struct problem *p, const struct winograd *w, const struct extent *x,
+                            const struct extent *y)
+{
+    const int64_t inputs = p->x.channels, outputs = p->y.channels;
+    float *in = spoiled((size_t)x->count * 4), *dy = spoiled((size_t)y->count * 4), *scratch = spoiled(w->scratch);
+    float *dw = spoiled((size_t)(outputs * inputs * 9) * 4), *db = spoiled((size_t)outputs * 4);
+    reordered(&p->x, x, in, true), reordered(&p->dy, y, dy, true);
+    winograd_gradients(w, in, dy, dw, p->has_bias ? db : NULL, scratch);
+    check_bits(dw, p->dw, outputs * inputs * 9, "dw");
+    if (p->has_bias) check_bits(db, p->db, outputs, "db");
+    free(in), free(dy), free(scratch), free(dw), free(db);
+}
+
+/* Every pass at limits of scratch from unlimited down to too little; returns how many were enough. */
+static int check_limits(const struct problem *p, enum order x_order, enum order y_order, int threads)
+{
+    const struct extent x = extent_in(&p->x, x_order), y = extent_in(&p->y, y_order);
+    int enough = 0;
+    omp_set_num_threads(threads);
+    for (enum conv_pass pass = 0; pass < CONV_PASSES; pass++) {
+        struct winograd w;
+        for (uint64_t limit = UINT64_MAX; winograd_make(pass, &x, &y, p->padding, threads, limit, &w);
+             limit = w.scratch / 5 * 4, enough++) {
+            cr_assert(w.scratch > 0 && w.scratch <= limit && w.scratch <= WINOGRAD_SCRATCH);
+            if (pass == CONV_PARAMS)
+                check_gradients(p, &w, &x, &y);
+            else
+                check_images(p, &w, pass, &x, &y);
+        }
+    }
+    return enough;
+}
+
+static const enum order orders[] = {ORDER_LOGICAL, ORDER_BLOCKED_8, ORDER_BLOCKED_16};
+
+Test(winograd, has_the_bits_of_its_definition_in_every_layout, .timeout = 300)
+{
+    static const struct {
+        int64_t batch, height, width, inputs, outputs, padding;
+        bool relu, bias;
+    } rows[] = {
+        {1, 4, 4, 16, 32, 1, false, false}, {7, 14, 14, 32, 16, 1, true, true}, {1, 1, 1, 1, 1, 1, true, true},
+        {7, 9, 13, 20, 37, 0, true, false}, {3, 3, 3, 7, 5, 0, false, true},    {2, 6, 7, 40, 70, 2, true, true},
+        {7, 17, 19, 3, 9, 1, false, true},  {2, 5, 40, 8, 12, 3, true, true},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct problem p = problem_make(rows[i].batch, rows[i].height, rows[i].width, rows[i].inputs, rows[i].outputs,
+                                        rows[i].padding, rows[i].relu, rows[i].bias);
+        for (int o = 0; o < 9; o++) check_limits(&p, orders[o / 3], orders[o % 3], 2);
+        problem_free(&p);
+    }
+}
+
+Test(winograd, has_the_same_bits_with_any_threads_and_limit, .timeout = 300)
+{
+    struct problem p = problem_make(3, 30, 29, 75, 133, 1, true, true);
+    for (int o = 0; o < 3; o++)
+        for (int threads = 1; threads <= 3; threads++)
+            cr_expect(check_limits(&p, orders[o], orders[o], threads) >= 12, "%d threads", threads);
+    problem_free(&p);
+}
+
+Test(winograd, scratch_is_bounded_for_every_layer)
+{
+    for (int64_t channels = 3; channels <= 2048; channels = channels * 7 / 3)
+        for (int64_t side = 1; side <= 224; side *= 3)
+            for (int64_t batch = 1; batch <= 1024; batch *= 32)
+                for (int threads = 1; threads <= 128; threads = threads * 3 + 1) {
+                    const struct images images = {batch, side, side, channels, NULL};
+                    const struct extent x = extent_in(&images, ORDER_LOGICAL);
+                    for (enum conv_pass pass = 0; pass < CONV_PASSES; pass++) {
+                        struct winograd w;
+                        cr_assert(winograd_make(pass, &x, &x, 1, threads, UINT64_MAX, &w));
+                        cr_assert(w.scratch <= WINOGRAD_SCRATCH);
+                        cr_assert(pass == CONV_PARAMS || (w.workers >= 1 && w.workers <= threads));
+                    }
+                }
+}
+
+Test(winograd, a_relu_keeps_nan)
+{
+    struct problem p = problem_make(1, 8, 8, 16, 16, 1, true, true);
+    const struct extent e = extent_in(&p.x, ORDER_LOGICAL);
+    struct winograd w;
+    cr_assert(winograd_make(CONV_FORWARD, &e, &e, 1, 1, UINT64_MAX, &w));
+    float *scratch = spoiled(w.scratch), *y = spoiled((size_t)e.count * 4);
+    p.x.data[0] = NAN;
+    winograd_apply(&w, p.x.data, p.weights, p.bias, true, y, scratch);
+    cr_expect(isnan(y[0]) && !isnan(y[e.count - 1]));
+    free(scratch), free(y);
+    problem_free(&p);
+}
+#endif
