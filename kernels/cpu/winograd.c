@@ -6,8 +6,10 @@
 #include "winograd_product.h"
 #include "winograd_transforms.h"
 
-/* Output channels whose products are transformed back together. */
-enum { GROUP = 64 };
+/* Output channels whose products are transformed back together, and tiles that a thread works on at once, at most. With
+ * 12 tiles, layers of 256 channels and more are a third slower, since each weight that is loaded is used less; with
+ * more than 24 nothing is gained. */
+enum { GROUP = 64, BLOCK_TILES = 24 };
 
 /* Floats from a tile, and from a point, to the next: of the image's points [point][tile][input], of their products
  * [point][tile][output of a group], and of the weights [point][panel][input][PANEL]. */
@@ -34,9 +36,6 @@ static struct winograd_image image_of(const struct extent *value)
     return image;
 }
 
-/* Tiles that a thread works on at once: the more channels, the more are needed to use each weight often. */
-static int64_t block_most(int64_t channels) { return channels <= 128 ? 24 : channels <= 256 ? 48 : 96; }
-
 /* As many threads as have scratch and work. */
 static bool fit_workers(struct winograd *w, int64_t threads, int64_t room)
 {
@@ -52,7 +51,7 @@ static bool fit_workers(struct winograd *w, int64_t threads, int64_t room)
 static bool fit_turns(struct winograd *w, int64_t threads, int64_t room)
 {
     const int64_t share = multiple(ratio_up(w->tiles, threads), ROWS);
-    for (w->block = lesser(block_most(w->inputs), share);; w->block = multiple(w->block / 2, ROWS)) {
+    for (w->block = lesser(BLOCK_TILES, share);; w->block = multiple(w->block / 2, ROWS)) {
         for (w->outputs = multiple(w->to.channels, PANEL);; w->outputs = multiple(w->outputs / 2, PANEL)) {
             if (fit_workers(w, threads, room)) return true;
             if (w->outputs == PANEL) break;
@@ -128,11 +127,15 @@ static void turn_weights(const struct winograd *w, const float *weights, int64_t
         }
 }
 
-/* A product that is not inlined: the compiler keeps its sums in registers. */
-static __attribute__((noinline)) void multiply_tiles(int64_t inputs, const float *v, int64_t tile, const float *u,
-                                                     float *m, int64_t to)
+/* The products of a panel of weights for all tiles of a block; next: the panel that follows, which is fetched
+ * meanwhile. */
+static __attribute__((noinline)) void panel_products(int64_t inputs, const float *v, int64_t v_tile, int64_t tiles,
+                                                     const float *u, const float *next, float *m, int64_t m_tile)
 {
-    multiply(inputs, v, tile, 1, u, m, to, false);
+    const int64_t parts = ratio_up(tiles, ROWS);
+    for (int64_t t = 0; t < parts; t++)
+        multiply(inputs, v + t * ROWS * v_tile, v_tile, 1, u, m + t * ROWS * m_tile, m_tile, false,
+                 next + t * inputs * PANEL / parts, PANEL / parts);
 }
 
 /* What a turn reads and writes. */
@@ -153,11 +156,11 @@ static void block_apply(const struct winograd *w, const struct turn *turn, int64
     for (int64_t k = 0; k < turn->outputs; k += GROUP) {
         const int64_t some = lesser(GROUP, turn->outputs - k), first = turn->first + k;
         for (int64_t p = 0; p < POINTS; p++)
-            for (int64_t c = 0; c < some; c += PANEL)
-                for (int64_t t = 0; t < tiles; t += ROWS)
-                    multiply_tiles(w->inputs, v + p * d.v_point + t * d.v_tile, d.v_tile,
-                                   turn->u + p * d.u_point + (k + c) * w->inputs, m + p * d.m_point + t * d.m_tile + c,
-                                   d.m_tile);
+            for (int64_t c = 0; c < some; c += PANEL) {
+                const float *u = turn->u + p * d.u_point + (k + c) * w->inputs;
+                const float *next = c + PANEL < some ? u + PANEL * w->inputs : u - c * w->inputs + d.u_point;
+                panel_products(w->inputs, v + p * d.v_point, d.v_tile, tiles, u, next, m + p * d.m_point + c, d.m_tile);
+            }
         for (int64_t t = 0; t < tiles; t++)
             tile_result(&w->to, m + t * d.m_tile, d.m_point, tile_at(w, start + t), first,
                         lesser(some, w->to.padded - first), turn->bias, turn->relu, turn->y);

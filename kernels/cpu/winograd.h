@@ -35,7 +35,7 @@
 #include "dnnl_major.h"
 #include "winograd_tiles.h"
 
-enum { TILES_BLOCK = 96 };
+enum { TILES_BLOCK = 64 };
 
 /* A pass: from x to y, or from dy to dx; PARAMS: from x and dy. */
 struct winograd {

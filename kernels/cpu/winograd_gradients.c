@@ -32,7 +32,7 @@ size_t winograd_gradients_scratch(const struct winograd *w)
 static __attribute__((noinline)) void multiply_channels(int64_t tiles, const float *v, int64_t tile, const float *w,
                                                         float *u, bool add)
 {
-    multiply(tiles, v, 1, tile, w, u, PANEL, add);
+    multiply(tiles, v, 1, tile, w, u, PANEL, add, v + 2 * ROWS, tile);
 }
 
 /* Some inputs and outputs, and where their points and products lie. */

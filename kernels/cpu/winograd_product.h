@@ -15,16 +15,19 @@ enum { SKEW = 16 };
 static inline int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t multiple(int64_t a, int64_t of) { return (a + of - 1) / of * of; }
 
-/* sums[r * to + c] = (add: +=) the sum of a[r * row + i * term] b[i * PANEL + c] over i < terms, ascending. */
+/* sums[r * to + c] = (add: +=) the sum of a[r * row + i * term] b[i * PANEL + c] over i < terms, ascending. What lies
+ * from next on, one place every step floats a term, is fetched meanwhile. */
 INLINED void multiply(int64_t terms, const float *a, int64_t row, int64_t term, const float *b, float *sums, int64_t to,
-                      bool add)
+                      bool add, const float *next, int64_t step)
 {
     lanes s[ROWS][2];
 #pragma GCC unroll 12
     for (int r = 0; r < ROWS; r++) s[r][0] = s[r][1] = (lanes){0};
-    for (int64_t i = 0; i < terms; i++, b += PANEL, a += term) {
+    for (int r = 0; r < ROWS * PANEL; r += 16) __builtin_prefetch(sums + r / PANEL * to + r % PANEL, 1);
+    for (int64_t i = 0; i < terms; i++, b += PANEL, a += term, next += step) {
         const lanes b0 = lanes_load(b), b1 = lanes_load(b + LANES);
         const float *third = a;
+        __builtin_prefetch(next);
 #pragma GCC unroll 4
         for (int q = 0; q < ROWS; q += THIRD, third += THIRD * row) {
 #pragma GCC unroll 3

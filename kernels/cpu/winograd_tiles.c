@@ -19,14 +19,14 @@ struct square {
     bool whole;
 };
 
-static unsigned inside(int64_t first, int64_t side, int64_t pixels)
+/* Bits of those of side rows or columns, from first on, that are among pixels. */
+static inline unsigned inside(int64_t first, int64_t side, int64_t pixels)
 {
-    unsigned bits = 0;
-    for (int64_t i = 0; i < side; i++) bits |= (unsigned)(first + i >= 0 && first + i < pixels) << i;
-    return bits;
+    const int64_t none = first < 0 ? least(-first, side) : 0, end = least(side, pixels - first);
+    return end <= none ? 0 : (1U << end) - (1U << none);
 }
 
-static struct square square_at(const struct winograd_image *image, struct tile at, int side)
+static inline struct square square_at(const struct winograd_image *image, struct tile at, int side)
 {
     struct square s = {.row = image->width * image->block, .pixel = image->block};
     s.start = at.sample * image->sample + at.y * s.row + at.x * s.pixel;
@@ -56,6 +56,18 @@ INLINED void lanes_put(float *to, lanes v, int64_t count, enum known known)
         lanes_store(to, v);
 }
 
+/* Starts to load the pixels that the next tile adds to rows rows: it lies to the right. Their lines are too far apart
+ * for the processor to do so by itself. */
+INLINED void fetch_next(const struct square *s, const float *data, int rows, bool write)
+{
+    for (int i = 0; i < rows; i++)
+        for (int j = TILE; j < 2 * TILE; j++)
+            if (write)
+                __builtin_prefetch(data + i * s->row + j * s->pixel, 1);
+            else
+                __builtin_prefetch(data + i * s->row + j * s->pixel);
+}
+
 /* Runs call with known as the constant that holds for some channels of the square. */
 #define WITH_KNOWN(square, some, call)                                                                                 \
     do {                                                                                                               \
@@ -75,6 +87,7 @@ INLINED void patch_points(const struct square *s, const float *data, int64_t cou
                           int64_t stride)
 {
     lanes m[PATCH][PATCH], d[PATCH], r[PATCH];
+    fetch_next(s, data + 2 * s->pixel, PATCH, false);
 #pragma GCC unroll 6
     for (int j = 0; j < PATCH; j++) {
 #pragma GCC unroll 6
@@ -107,6 +120,7 @@ INLINED void gradient_points(const struct square *s, const float *data, int64_t 
                              float *w, int64_t stride, float *sums)
 {
     lanes q[TILE][TILE], m[PATCH][TILE], r[PATCH], sum = {0};
+    fetch_next(s, data, TILE, false);
 #pragma GCC unroll 4
     for (int j = 0; j < TILE; j++) {
 #pragma GCC unroll 4
@@ -148,6 +162,7 @@ INLINED void result_pixels(const struct square *s, const float *m, int64_t strid
                            int64_t room, enum known known, float *data)
 {
     lanes q[TILE][PATCH], d[PATCH], r[TILE];
+    fetch_next(s, data, TILE, true);
 #pragma GCC unroll 6
     for (int j = 0; j < PATCH; j++) {
 #pragma GCC unroll 6

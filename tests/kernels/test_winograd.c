@@ -142,16 +142,16 @@ static void judge_gradient(const struct images *x, const struct images *dy, int6
     float sum[36], block[36], v[36], w[36], block_bias = 0;
     for (int64_t t = 0; t < all; t++) {
         const int64_t row = t % tiles / wide * 4, column = t % wide * 4;
-        if (t % 96 == 0) memset(block, 0, sizeof block), block_bias = 0;
+        if (t % 64 == 0) memset(block, 0, sizeof block), block_bias = 0;
         points_of(of_image, 6, x, t / tiles, row - padding, column - padding, c, v);
         points_of(of_gradient, 4, dy, t / tiles, row, column, k, w);
         for (int p = 0; p < 36; p++) block[p] = fmaf(v[p], w[p], block[p]);
         float tile_bias = 0;
         for (int i = 0; i < 16; i++) tile_bias += pixel(dy, t / tiles, row + i / 4, column + i % 4, k);
         block_bias += tile_bias;
-        if (t % 96 != 95 && t < all - 1) continue;
-        for (int p = 0; p < 36; p++) sum[p] = t < 96 ? block[p] : sum[p] + block[p];
-        *bias = t < 96 ? block_bias : *bias + block_bias;
+        if (t % 64 != 63 && t < all - 1) continue;
+        for (int p = 0; p < 36; p++) sum[p] = t < 64 ? block[p] : sum[p] + block[p];
+        *bias = t < 64 ? block_bias : *bias + block_bias;
     }
     square(to_weights, 6, 3, sum, weights);
 }
