@@ -104,6 +104,9 @@ INLINED void lanes_store_part(float *to, lanes v, int64_t count)
 #if defined __AVX512F__
     _mm512_mask_storeu_ps(to, (__mmask16)((1U << count) - 1), (__m512)v);
 #else
-    memcpy(to, &v, (size_t)count * sizeof *to);
+    if (count == LANES)
+        lanes_store(to, v);
+    else
+        memcpy(to, &v, (size_t)count * sizeof *to);
 #endif
 }

@@ -35,25 +35,13 @@ static inline struct square square_at(const struct winograd_image *image, struct
     return s;
 }
 
-/* What is known of a square when its code is compiled. */
-enum known { NOTHING, FULL, FULL_WHOLE }; /* FULL: LANES channels; WHOLE: in all pixels */
-
 INLINED bool is_inside(const struct square *s, int i, int j) { return s->rows >> i & s->columns >> j & 1; }
 
-/* count channels of pixel (i, j). */
-INLINED lanes pixel_load(const struct square *s, const float *data, int i, int j, int64_t count, enum known known)
+/* count channels of pixel (i, j). all: they are LANES, and every pixel is inside. */
+INLINED lanes pixel_load(const struct square *s, const float *data, int i, int j, int64_t count, bool all)
 {
     const float *from = data + i * s->row + j * s->pixel;
-    if (known == FULL_WHOLE) return lanes_load(from);
-    return lanes_load_part(from, !is_inside(s, i, j) ? 0 : known == FULL ? LANES : count);
-}
-
-INLINED void lanes_put(float *to, lanes v, int64_t count, enum known known)
-{
-    if (known == NOTHING)
-        lanes_store_part(to, v, count);
-    else
-        lanes_store(to, v);
+    return all ? lanes_load(from) : lanes_load_part(from, is_inside(s, i, j) ? count : 0);
 }
 
 /* Starts to load the pixels that the next tile adds to rows rows: it lies to the right. Their lines are too far apart
@@ -68,30 +56,14 @@ INLINED void fetch_next(const struct square *s, const float *data, int rows, boo
                 __builtin_prefetch(data + i * s->row + j * s->pixel);
 }
 
-/* Runs call with known as the constant that holds for some channels of the square. */
-#define WITH_KNOWN(square, some, call)                                                                                 \
-    do {                                                                                                               \
-        if ((some) < LANES) {                                                                                          \
-            const enum known known = NOTHING;                                                                          \
-            call;                                                                                                      \
-        } else if (!(square).whole) {                                                                                  \
-            const enum known known = FULL;                                                                             \
-            call;                                                                                                      \
-        } else {                                                                                                       \
-            const enum known known = FULL_WHOLE;                                                                       \
-            call;                                                                                                      \
-        }                                                                                                              \
-    } while (0)
-
-INLINED void patch_points(const struct square *s, const float *data, int64_t count, enum known known, float *v,
-                          int64_t stride)
+INLINED void patch_points(const struct square *s, const float *data, int64_t count, bool all, float *v, int64_t stride)
 {
     lanes m[PATCH][PATCH], d[PATCH], r[PATCH];
     fetch_next(s, data + 2 * s->pixel, PATCH, false);
 #pragma GCC unroll 6
     for (int j = 0; j < PATCH; j++) {
 #pragma GCC unroll 6
-        for (int i = 0; i < PATCH; i++) d[i] = pixel_load(s, data, i, j, count, known);
+        for (int i = 0; i < PATCH; i++) d[i] = pixel_load(s, data, i, j, count, all);
         transform_image(d, 1, r);
 #pragma GCC unroll 6
         for (int i = 0; i < PATCH; i++) m[i][j] = r[i];
@@ -111,20 +83,23 @@ void tile_image(const struct winograd_image *image, const float *x, struct tile 
     for (int64_t c = 0; c < count; c += step) {
         const int64_t some = least(step, count - c);
         const float *data = x + s.start + channel_at(image, from + c);
-        WITH_KNOWN(s, some, patch_points(&s, data, some, known, v + c, stride));
+        if (s.whole && some == LANES)
+            patch_points(&s, data, LANES, true, v + c, stride);
+        else
+            patch_points(&s, data, some, false, v + c, stride);
     }
 }
 
 /* The points of step channels, of which count exist. */
-INLINED void gradient_points(const struct square *s, const float *data, int64_t count, int64_t step, enum known known,
-                             float *w, int64_t stride, float *sums)
+INLINED void gradient_points(const struct square *s, const float *data, int64_t count, int64_t step, bool all, float *w,
+                             int64_t stride, float *sums)
 {
     lanes q[TILE][TILE], m[PATCH][TILE], r[PATCH], sum = {0};
     fetch_next(s, data, TILE, false);
 #pragma GCC unroll 4
     for (int j = 0; j < TILE; j++) {
 #pragma GCC unroll 4
-        for (int i = 0; i < TILE; i++) q[j][i] = pixel_load(s, data, i, j, count, known);
+        for (int i = 0; i < TILE; i++) q[j][i] = pixel_load(s, data, i, j, count, all);
         transform_gradient(q[j], 1, r);
 #pragma GCC unroll 6
         for (int i = 0; i < PATCH; i++) m[i][j] = r[i];
@@ -133,11 +108,11 @@ INLINED void gradient_points(const struct square *s, const float *data, int64_t 
     for (int i = 0; i < TILE; i++)
 #pragma GCC unroll 4
         for (int j = 0; j < TILE; j++) sum += q[j][i];
-    lanes_put(sums, sum, step, known);
+    lanes_store_part(sums, sum, step);
     for (int i = 0; i < PATCH; i++) {
         transform_gradient(m[i], 1, r);
 #pragma GCC unroll 6
-        for (int j = 0; j < PATCH; j++) lanes_put(w + (i * PATCH + j) * stride, r[j], step, known);
+        for (int j = 0; j < PATCH; j++) lanes_store_part(w + (i * PATCH + j) * stride, r[j], step);
     }
 }
 
@@ -150,7 +125,10 @@ void tile_gradient(const struct winograd_image *image, const float *dy, struct t
         const int64_t some = least(step, count - c);
         const float *data = dy + s.start + channel_at(image, from + c);
         float *to = w + c / PANEL * panel + c % PANEL;
-        WITH_KNOWN(s, some, gradient_points(&s, data, some, step, known, to, stride, sums + c));
+        if (s.whole && some == LANES)
+            gradient_points(&s, data, LANES, LANES, true, to, stride, sums + c);
+        else
+            gradient_points(&s, data, some, step, false, to, stride, sums + c);
     }
 }
 
@@ -159,7 +137,7 @@ INLINED lanes rectified(lanes v) { return lanes_keep(v, ~(v <= (lanes){0})); }
 
 /* Writes room lanes, of which count are channels. */
 INLINED void result_pixels(const struct square *s, const float *m, int64_t stride, lanes bias, bool relu, int64_t count,
-                           int64_t room, enum known known, float *data)
+                           int64_t room, bool all, float *data)
 {
     lanes q[TILE][PATCH], d[PATCH], r[TILE];
     fetch_next(s, data, TILE, true);
@@ -178,8 +156,10 @@ INLINED void result_pixels(const struct square *s, const float *m, int64_t strid
             float *to = data + i * s->row + j * s->pixel;
             r[j] += bias;
             if (relu) r[j] = rectified(r[j]);
-            if (known == NOTHING) r[j] = lanes_keep(r[j], lanes_first(count));
-            if (known == FULL_WHOLE || is_inside(s, i, j)) lanes_put(to, r[j], room, known);
+            if (all)
+                lanes_store(to, r[j]);
+            else if (is_inside(s, i, j))
+                lanes_store_part(to, lanes_keep(r[j], lanes_first(count)), room);
         }
     }
 }
@@ -193,7 +173,9 @@ void tile_result(const struct winograd_image *image, const float *m, int64_t str
         const int64_t some = left - c < 0 ? 0 : least(step, left - c);
         float *data = y + s.start + channel_at(image, from + c);
         const lanes add = bias != NULL ? lanes_load_part(bias + from + c, some) : (lanes){0};
-        const int64_t room = least(step, count - c);
-        WITH_KNOWN(s, some, result_pixels(&s, m + c, stride, add, relu, some, room, known, data));
+        if (s.whole && some == LANES)
+            result_pixels(&s, m + c, stride, add, relu, LANES, LANES, true, data);
+        else
+            result_pixels(&s, m + c, stride, add, relu, some, least(step, count - c), false, data);
     }
 }

@@ -57,6 +57,15 @@ static const struct subject_case cases[] = {
     {"conv", IMAGE(48, 48, 3), CONV(4, 3, 1, 1, RELU), 7, false, false, BLOCKED, 0, KIB(4096)},
     {"conv", IMAGE(48, 48, 3), CONV(4, 3, 1, 1, RELU), 7, false, false, BLOCKED, CONV_DIRECT, KIB(4)},
     {"conv", IMAGE(48, 48, 3), CONV(4, 3, 1, 1, RELU), 7, false, false, BLOCKED, CONV_WINOGRAD, KIB(10)},
+    /* Winograd's: edges of tiles, channels that fill no block, padding from 0 to 2, a batch in logical order */
+    {"conv", IMAGE(13, 11, 20), CONV(37, 3, 1, 0, RELU), 7, true, false, LAST, CONV_WINOGRAD, KIB(65536)},
+    {"conv", IMAGE(13, 11, 20), CONV(37, 3, 1, 1, 0), 1, false, false, BLOCKED, CONV_WINOGRAD, KIB(65536)},
+    {"conv", IMAGE(6, 22, 33), CONV(17, 3, 1, 2, RELU), 7, false, false, BLOCKED, CONV_WINOGRAD, KIB(2048)},
+    {"conv", IMAGE(6, 22, 33), CONV(70, 3, 1, 1, RELU), 1, true, false, LAST, CONV_WINOGRAD, KIB(2048)},
+    {"conv", IMAGE(17, 18, 3), CONV(16, 3, 1, 1, RELU), 5, true, true, BLOCKED, CONV_WINOGRAD, KIB(65536)},
+    {"conv", IMAGE(17, 18, 3), CONV(16, 3, 1, 0, 0), 5, false, true, LAST, CONV_WINOGRAD, KIB(65536)},
+    {"conv", IMAGE(3, 3, 1), CONV(1, 3, 1, 0, RELU), 1, false, false, LAST, CONV_WINOGRAD, KIB(65536)},
+    {"conv", IMAGE(16, 16, 32), GROUPED(32, 1, 1, 0), 7, false, false, BLOCKED, CONV_WINOGRAD, KIB(65536)},
     /* convolutions in groups: depthwise, with channels that fill blocks and that do not, and less than depthwise */
     {"conv", IMAGE(9, 8, 32), GROUPED(32, 32, 1, RELU), 3, true, false, BLOCKED, 0, KIB(4096)},
     {"conv", IMAGE(9, 8, 32), GROUPED(32, 32, 1, RELU), 3, false, false, LAST, 0, KIB(4096)},
@@ -339,7 +348,7 @@ Test(kernels, agree_for_every_source_of_randomness, .timeout = 300)
     for (int mode = RNG_STASH; c->settings.rate > 0 && mode <= EVALUATING; mode++) check_mode(backends[k], c, mode);
 }
 
-/* From unlimited scratch down to too little for Winograd: chunks, a rest, and groups of channels. */
+/* From unlimited scratch down to too little for Winograd: turns of channels, then chunks of oneDNN's and a rest. */
 Test(kernels, agree_at_every_scratch_limit, .timeout = 300)
 {
     struct subject_case c = {"conv", IMAGE(15, 16, 128), CONV(128, 3, 1, 1, RELU), 5, true, false, BLOCKED,
@@ -347,15 +356,19 @@ Test(kernels, agree_at_every_scratch_limit, .timeout = 300)
     struct subject s;
     subject_open(&s, "cpu", &c);
     const size_t most = s.footprint.backward_scratch[0];
+    int ours = 0, others = 0;
     subject_close(&s);
-    for (uint64_t eighths = 8; eighths > 2; eighths -= eighths > 7 ? 1 : 2) {
-        c.scratch_limit = most * eighths / 8 - (eighths < 8);
+    for (uint64_t share = 1; share <= 64; share *= share < 4 ? 2 : 4) {
+        c.scratch_limit = most / share - (share > 1);
         check_case("cpu", &c);
         subject_open(&s, "cpu", &c);
-        const bool winograd = strstr(s.footprint.implementation, "winograd") != NULL;
+        const char *second = strchr(s.footprint.implementation, '|'); /* the parameters' */
+        const bool winograd = second != NULL && strncmp(second, "| winograd", 10) == 0;
         cr_assert(!winograd || s.footprint.backward_scratch[0] <= c.scratch_limit, "%s", s.footprint.implementation);
+        *(winograd ? &ours : &others) += 1;
         subject_close(&s);
     }
+    cr_assert(ours >= 3 && others >= 1, "%d limits with Winograd, %d without", ours, others);
 }
 
 /* All outputs of a forward and a backward. */
