@@ -36,7 +36,7 @@ VGG16_PARETO = "experiments/vgg16-pareto.yaml"
 RESNET50, MOBILENET = "experiments/resnet50-pareto.yaml", "experiments/mobilenet-pareto.yaml"
 UNET = "experiments/unet-pareto.yaml"
 SAMPLE_CNN, BERT = "experiments/sample-cnn-recompute.yaml", "experiments/bert-recompute.yaml"
-DIRECT = "conv.algorithm=direct"  # Winograd's counterpart where oneDNN has it, else the same
+DIRECT = "conv.algorithm=direct"  # Winograd's counterpart
 OUTPUTS, BITS = "relu_save=output", "relu_save=bits"
 STORE_ALL, SEGMENTS = "policy=store_all", ("policy.name=segments", "policy.segments=5")
 EVERY_BLOCK, OPTIMAL = ("policy.name=every", "policy.unit=group"), "policy.name=optimal"

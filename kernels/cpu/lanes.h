@@ -56,28 +56,9 @@ INLINED lanes lanes_fma(lanes a, lanes b, lanes c)
 /* Ones in the first count lanes, 0 to LANES. */
 INLINED lane_bits lanes_first(int64_t count)
 {
-    static const int32_t ones[2 * LANES] = {
-        -1,
-        -1,
-        -1,
-        -1,
-        -1,
-        -1,
-        -1,
-        -1,
-#if defined __AVX512F__
-        -1,
-        -1,
-        -1,
-        -1,
-        -1,
-        -1,
-        -1,
-        -1
-#endif
-    };
+    static const int32_t ones[32] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
     lane_bits bits;
-    memcpy(&bits, ones + LANES - count, sizeof bits);
+    memcpy(&bits, ones + 16 - count, sizeof bits);
     return bits;
 }
 

@@ -6,10 +6,10 @@
 #include "winograd_product.h"
 #include "winograd_transforms.h"
 
-/* Output channels whose products are transformed back together, and tiles that a thread works on at once, at most. With
- * 12 tiles, layers of 256 channels and more are a third slower, since each weight that is loaded is used less; with
- * more than 24 nothing is gained. */
-enum { GROUP = 64, BLOCK_TILES = 24 };
+/* Output channels whose products are transformed back together; tiles that a thread works on at once. With 12 of these,
+ * layers of 256 channels and more are a third slower, since each weight that is loaded is used less; with more than 24
+ * nothing is gained. */
+enum { GROUP = 64, BLOCK_TILES = 24, BLOCK_LEAST = 12 };
 
 /* Floats from a tile, and from a point, to the next: of the image's points [point][tile][input], of their products
  * [point][tile][output of a group], and of the weights [point][panel][input][PANEL]. */
@@ -47,29 +47,29 @@ static bool fit_workers(struct winograd *w, int64_t threads, int64_t room)
     return w->workers == wanted;
 }
 
-/* The largest blocks and the fewest turns for which all threads have scratch; at last those that some have. */
+/* The largest blocks and the fewest turns for which all threads have scratch; at last those for which some have. */
 static bool fit_turns(struct winograd *w, int64_t threads, int64_t room)
 {
-    const int64_t share = multiple(ratio_up(w->tiles, threads), ROWS);
-    for (w->block = lesser(BLOCK_TILES, share);; w->block = multiple(w->block / 2, ROWS)) {
-        for (w->outputs = multiple(w->to.channels, PANEL);; w->outputs = multiple(w->outputs / 2, PANEL)) {
+    w->block = lesser(BLOCK_TILES, multiple(ratio_up(w->tiles, threads), BLOCK_LEAST));
+    for (;; w->block = BLOCK_LEAST) {
+        for (w->outputs = multiple(w->to.channels, TURN_LEAST);; w->outputs = multiple(w->outputs / 2, TURN_LEAST)) {
             if (fit_workers(w, threads, room)) return true;
-            if (w->outputs == PANEL) break;
+            if (w->outputs == TURN_LEAST) break;
         }
-        if (w->block == ROWS) return w->workers > 0;
+        if (w->block == BLOCK_LEAST) return w->workers > 0;
     }
 }
 
 /* Turns of channels whose gradients fit. */
 static bool fit_gradients(struct winograd *w, int64_t room)
 {
-    w->outputs = multiple(w->to.channels, PANEL);
+    w->outputs = multiple(w->to.channels, TURN_LEAST);
     for (;;) {
         w->scratch = winograd_gradients_scratch(w);
         if ((int64_t)(w->scratch / sizeof(float)) <= room) return true;
-        if (w->inputs <= BLOCK_MOST && w->outputs == PANEL) return false;
-        if (w->outputs >= w->inputs && w->outputs > PANEL)
-            w->outputs = multiple(w->outputs / 2, PANEL);
+        if (w->inputs <= BLOCK_MOST && w->outputs == TURN_LEAST) return false;
+        if (w->outputs >= w->inputs && w->outputs > TURN_LEAST)
+            w->outputs = multiple(w->outputs / 2, TURN_LEAST);
         else
             w->inputs = multiple(w->inputs / 2, BLOCK_MOST);
     }
@@ -99,15 +99,12 @@ static void weights_points(const struct winograd *w, const float *weights, int64
         for (int i = 0; i < KERNEL * KERNEL; i++)
             rows[w->rotated ? KERNEL * KERNEL - 1 - i : i][k] = weights[k * distance + i];
     for (int i = 0; i < KERNEL * KERNEL; i++) g[i] = lanes_load(rows[i]);
-#pragma GCC unroll 3
     for (int j = 0; j < KERNEL; j++) {
         transform_weights(g + j, KERNEL, r);
-#pragma GCC unroll 6
         for (int i = 0; i < PATCH; i++) m[i][j] = r[i];
     }
     for (int i = 0; i < PATCH; i++) {
         transform_weights(m[i], 1, r);
-#pragma GCC unroll 6
         for (int j = 0; j < PATCH; j++) lanes_store(u + (i * PATCH + j) * stride, r[j]);
     }
 }

@@ -15,10 +15,10 @@ static struct distances distances_of(const struct winograd *w)
 {
     struct distances d = {.v_tile = multiple(w->inputs, BLOCK_MOST) + SKEW};
     d.v_point = TILES_BLOCK * d.v_tile + SKEW;
-    d.w_panel = TILES_BLOCK * PANEL + SKEW;
-    d.w_point = w->outputs / PANEL * d.w_panel + SKEW;
-    d.u_panel = multiple(w->inputs, ROWS) * PANEL;
-    d.u_point = w->outputs / PANEL * d.u_panel + SKEW;
+    d.w_panel = TILES_BLOCK * PANEL;
+    d.w_point = TILES_BLOCK * w->outputs + SKEW;
+    d.u_panel = multiple(w->inputs, ROWS_MOST) * PANEL;
+    d.u_point = multiple(w->inputs, ROWS_MOST) * w->outputs + SKEW;
     return d;
 }
 
@@ -26,13 +26,6 @@ size_t winograd_gradients_scratch(const struct winograd *w)
 {
     const struct distances d = distances_of(w);
     return (size_t)(POINTS * (d.v_point + d.w_point + d.u_point) + TILES_BLOCK * w->outputs) * sizeof(float);
-}
-
-/* A product that is not inlined: the compiler keeps its sums in registers. */
-static __attribute__((noinline)) void multiply_channels(int64_t tiles, const float *v, int64_t tile, const float *w,
-                                                        float *u, bool add)
-{
-    multiply(tiles, v, 1, tile, w, u, PANEL, add, v + 2 * ROWS, tile);
 }
 
 /* Some inputs and outputs, and where their points and products lie. */
@@ -51,15 +44,15 @@ static void tile_points(const struct winograd *w, const struct turn *turn, const
                   turn->sums + t * w->outputs);
 }
 
-/* The products of a point's panel over a block's tiles. */
-static void panel_products(const struct winograd *w, const struct turn *turn, int64_t point, int64_t panel,
-                           int64_t tiles, bool add)
+/* The products of a point's panel over a block's tiles; rows of inputs are fetched two ahead. */
+static __attribute__((noinline)) void panel_products(const struct winograd *w, const struct turn *turn, int64_t point,
+                                                     int64_t panel, int64_t tiles, bool add)
 {
     const struct distances d = distances_of(w);
     const float *v = turn->v + point * d.v_point, *gradient = turn->w + point * d.w_point + panel * d.w_panel;
     float *u = turn->u + point * d.u_point + panel * d.u_panel;
     for (int64_t c = 0; c < turn->inputs; c += ROWS)
-        multiply_channels(tiles, v + c, d.v_tile, gradient, u + c * PANEL, add);
+        multiply(tiles, v + c, 1, d.v_tile, gradient, u + c * PANEL, PANEL, add, v + c + 2 * ROWS, d.v_tile);
 }
 
 /* The bias's gradients over a block's tiles. */
@@ -140,6 +133,6 @@ void winograd_gradients(const struct winograd *w, const float *x, const float *d
                                       .w = scratch + POINTS * d.v_point,
                                       .u = u,
                                       .sums = u + POINTS * d.u_point};
-            turn_gradients(w, &turn, x, dy, weights, c == 0 ? bias : NULL);
+            turn_gradients(w, &turn, x, dy, weights, bias);
         }
 }

@@ -6,7 +6,7 @@
 
 #include "winograd_tiles.h"
 
-enum { ROWS = LANES == 16 ? 12 : 6, THIRD = 3 };
+enum { ROWS_MOST = 12, ROWS = LANES == 16 ? ROWS_MOST : ROWS_MOST / 2, THIRD = 3 };
 
 /* Floats that are added to rows of scratch, so that points do not lie a multiple of 4 KiB apart, where they would evict
  * each other from caches. */

@@ -60,17 +60,13 @@ INLINED void patch_points(const struct square *s, const float *data, int64_t cou
 {
     lanes m[PATCH][PATCH], d[PATCH], r[PATCH];
     fetch_next(s, data + 2 * s->pixel, PATCH, false);
-#pragma GCC unroll 6
     for (int j = 0; j < PATCH; j++) {
-#pragma GCC unroll 6
         for (int i = 0; i < PATCH; i++) d[i] = pixel_load(s, data, i, j, count, all);
         transform_image(d, 1, r);
-#pragma GCC unroll 6
         for (int i = 0; i < PATCH; i++) m[i][j] = r[i];
     }
     for (int i = 0; i < PATCH; i++) {
         transform_image(m[i], 1, r);
-#pragma GCC unroll 6
         for (int j = 0; j < PATCH; j++) lanes_store(v + (i * PATCH + j) * stride, r[j]);
     }
 }
@@ -96,22 +92,16 @@ INLINED void gradient_points(const struct square *s, const float *data, int64_t 
 {
     lanes q[TILE][TILE], m[PATCH][TILE], r[PATCH], sum = {0};
     fetch_next(s, data, TILE, false);
-#pragma GCC unroll 4
     for (int j = 0; j < TILE; j++) {
-#pragma GCC unroll 4
         for (int i = 0; i < TILE; i++) q[j][i] = pixel_load(s, data, i, j, count, all);
         transform_gradient(q[j], 1, r);
-#pragma GCC unroll 6
         for (int i = 0; i < PATCH; i++) m[i][j] = r[i];
     }
-#pragma GCC unroll 4
     for (int i = 0; i < TILE; i++)
-#pragma GCC unroll 4
         for (int j = 0; j < TILE; j++) sum += q[j][i];
     lanes_store_part(sums, sum, step);
     for (int i = 0; i < PATCH; i++) {
         transform_gradient(m[i], 1, r);
-#pragma GCC unroll 6
         for (int j = 0; j < PATCH; j++) lanes_store_part(w + (i * PATCH + j) * stride, r[j], step);
     }
 }
@@ -141,17 +131,13 @@ INLINED void result_pixels(const struct square *s, const float *m, int64_t strid
 {
     lanes q[TILE][PATCH], d[PATCH], r[TILE];
     fetch_next(s, data, TILE, true);
-#pragma GCC unroll 6
     for (int j = 0; j < PATCH; j++) {
-#pragma GCC unroll 6
         for (int i = 0; i < PATCH; i++) d[i] = lanes_load(m + (i * PATCH + j) * stride);
         transform_result(d, 1, r);
-#pragma GCC unroll 4
         for (int i = 0; i < TILE; i++) q[i][j] = r[i];
     }
     for (int i = 0; i < TILE; i++) {
         transform_result(q[i], 1, r);
-#pragma GCC unroll 4
         for (int j = 0; j < TILE; j++) {
             float *to = data + i * s->row + j * s->pixel;
             r[j] += bias;

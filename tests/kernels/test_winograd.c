@@ -336,6 +336,31 @@ Test(winograd, scratch_is_bounded_for_every_layer)
                 }
 }
 
+/* Plans have the same bytes whatever the vectors of a build are. */
+Test(winograd, scratch_is_the_same_in_every_build)
+{
+    static const struct {
+        int64_t side, inputs, outputs, limit;
+        size_t bytes[CONV_PASSES]; /* 0: too little */
+    } rows[] = {{56, 64, 64, 64 << 20, {1707264, 2013952, 1707264}},
+                {28, 500, 24, 64 << 20, {6518016, 7498496, 2665728}},
+                {14, 512, 512, 64 << 20, {23088384, 26319616, 23088384}},
+                {14, 512, 512, 4 << 20, {3416832, 3156736, 3416832}},
+                {14, 512, 512, 1 << 20, {0, 918272, 0}}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct images in = {8, rows[i].side, rows[i].side, rows[i].inputs, NULL};
+        struct images out = in;
+        out.channels = rows[i].outputs;
+        const struct extent x = extent_in(&in, ORDER_LOGICAL), y = extent_in(&out, ORDER_LOGICAL);
+        for (enum conv_pass pass = 0; pass < CONV_PASSES; pass++) {
+            struct winograd w;
+            const bool fits = winograd_make(pass, &x, &y, 1, 2, (uint64_t)rows[i].limit, &w);
+            cr_expect((fits ? w.scratch : 0) == rows[i].bytes[pass], "row %zu, pass %d: %zu", i, (int)pass,
+                      fits ? w.scratch : 0);
+        }
+    }
+}
+
 Test(winograd, a_relu_keeps_nan)
 {
     struct problem p = problem_make(1, 8, 8, 16, 16, 1, true, true);
