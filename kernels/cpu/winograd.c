@@ -164,6 +164,21 @@ static void block_apply(const struct winograd *w, const struct turn *turn, int64
     }
 }
 
+/* Blocks of tiles until there are none; next: the first tile of those that no thread has taken. */
+static void blocks_apply(const struct winograd *w, const struct turn *turn, int64_t *next, float *v)
+{
+    for (;;) {
+        int64_t start;
+#pragma omp atomic capture
+        {
+            start = *next;
+            *next += w->block;
+        }
+        if (start >= w->tiles) return;
+        block_apply(w, turn, start, lesser(w->block, w->tiles - start), v);
+    }
+}
+
 void winograd_apply(const struct winograd *w, const float *x, const float *weights, const float *bias, bool relu,
                     float *y, float *scratch)
 {
@@ -171,11 +186,12 @@ void winograd_apply(const struct winograd *w, const float *x, const float *weigh
     const int64_t all = multiple(w->to.channels, PANEL);
     for (int64_t first = 0; first < all; first += w->outputs) {
         const struct turn turn = {x, bias, scratch, y, first, lesser(w->outputs, all - first), relu};
+        int64_t next = 0;
         turn_weights(w, weights, first, turn.outputs, scratch);
-#pragma omp parallel for schedule(dynamic, 1) num_threads((int)w->workers)
-        for (int64_t start = 0; start < w->tiles; start += w->block) {
-            float *own = scratch + POINTS * (d.u_point + omp_get_thread_num() * (d.v_point + d.m_point));
-            block_apply(w, &turn, start, lesser(w->block, w->tiles - start), own);
-        }
+        /* Threads without scratch stay in the team, since a smaller one would end them. */
+#pragma omp parallel
+        if (omp_get_thread_num() < w->workers)
+            blocks_apply(w, &turn, &next,
+                         scratch + POINTS * (d.u_point + omp_get_thread_num() * (d.v_point + d.m_point)));
     }
 }
