@@ -1,34 +1,38 @@
 /* Winograd's convolution F(4x4, 3x3) of stride 1 and one group (Lavin & Gray, Fast Algorithms for Convolutional Neural
- * Networks, 2016), with Lagrange's points 0, 5/8, -5/8, 3/2, -3/2 and infinity, whose errors are half those of 0, 1,
- * -1, 2, -2. These definitions fix every bit of the results, on any processor, with any number of threads, in any
- * layout.
+ * Networks, 2016) at the points 0, 5/8, -5/8, 3/2, -3/2 and infinity, whose errors are half those of 0, 1, -1, 2, -2.
  *
- * All values are floats; + - * round to nearest, fma(a, b, c) = a b + c rounds once. a = 5/8, b = 3/2; these are the
- * nearest floats: n = 256/225, na = -2048/2975, nb = 128/1071, ana = -256/595, bnb = 64/357.
+ * This comment defines every bit of the results, on any processor, with any number of threads, in any layout.
+ *
+ * Arithmetic is that of IEEE 754 floats; fma(p, q, r) rounds p q + r once. a = 5/8, b = 3/2 and the sums and products
+ * of their powers below are exact; n, na, nb, ana, bnb are the floats nearest to 256/225, -2048/2975, 128/1071,
+ * -256/595, 64/357. Five transforms of a few numbers:
  *
  *   image       ea = fma(-b^2, d2, d4), oa = fma(-b^2, d1, d3), eb = fma(-a^2, d2, d4), ob = fma(-a^2, d1, d3);
  *   d0..d5 ->   fma(a^2 b^2, d0, fma(-(a^2 + b^2), d2, d4)), fma(a, oa, ea), fma(-a, oa, ea), fma(b, ob, eb),
  *               fma(-b, ob, eb), fma(a^2 b^2, d1, fma(-(a^2 + b^2), d3, d5))
  *   weights     ea = fma(a^2, g2, g0) na, oa = ana g1, eb = fma(b^2, g2, g0) nb, ob = bnb g1;
  *   g0..g2 ->   g0 n, ea + oa, ea - oa, eb + ob, eb - ob, g2
- *   gradient    ea = fma(a^2, d2, d0), oa = fma(a^3, d3, a d1), eb = fma(b^2, d2, d0), ob = fma(b^3, d3, b d1);
- *   d0..d3 ->   d0, ea + oa, ea - oa, eb + ob, eb - ob, d3
  *   result      sa = m1 + m2, da = m1 - m2, sb = m3 + m4, db = m3 - m4;
  *   m0..m5 ->   (m0 + sa) + sb, fma(b, db, a da), fma(b^2, sb, a^2 sa), fma(b^3, db, fma(a^3, da, m5))
- *   its weights sa = (m1 + m2) na, sb = (m3 + m4) nb;
- *   m0..m5 ->   fma(n, m0, sa + sb), fma(bnb, m3 - m4, ana (m1 - m2)), fma(b^2, sb, fma(a^2, sa, m5))
+ *   gradient    ea = fma(a^2, d2, d0), oa = fma(a^3, d3, a d1), eb = fma(b^2, d2, d0), ob = fma(b^3, d3, b d1);
+ *   d0..d3 ->   d0, ea + oa, ea - oa, eb + ob, eb - ob, d3
+ *   weights'    sa = (m1 + m2) na, sb = (m3 + m4) nb;
+ *   gradient    fma(n, m0, sa + sb), fma(bnb, m3 - m4, ana (m1 - m2)), fma(b^2, sb, fma(a^2, sa, m5))
+ *   m0..m5 ->
  *
- * In two dimensions each is applied to the columns and then to the rows of what that gives. Pixels outside are zeros.
+ * A square is transformed column by column, and what that gives row by row. Pixels outside of an image are zeros.
  *
- * Forward: y is cut into tiles of 4x4 from its first pixel on; a tile's patch is the 6x6 pixels of x that it depends
- * on. Each of a tile's 36 points is m = fma(image, weights, m) from m = 0 over the input channels, ascending; a pixel
- * is result(m) + bias, or + 0 without one, and 0 where a relu finds it <= 0. The gradient of x is the forward of dy
- * with the weights rotated by 180 degrees, inputs and outputs exchanged, padding 2 - padding and no bias.
+ * Forward: y is cut into tiles of 4x4 pixels from its first pixel on. The patch of a tile is the 6x6 pixels of x from
+ * the tile's place less the padding on. Each of the 36 points of a tile is m = fma(image of the patch, weights, m) over
+ * the input channels in ascending order, from m = 0. The tile is the result of m, plus the bias, or 0 where there is
+ * none; a relu makes values <= 0 to 0. The gradient of x is the forward of dy with inputs and outputs exchanged,
+ * weights rotated by 180 degrees, padding 2 - padding, and no bias.
  *
- * Gradient of the weights: the tiles of the batch, row by row and sample by sample, in blocks of TILES_BLOCK. Each
- * point of a block is m = fma(image of x, gradient of dy, m) from m = 0 over its tiles, ascending; blocks are added in
- * ascending order to the first. The result's "its weights" is the gradient. That of the bias: the 16 pixels of a tile
- * of dy, row by row, are added to 0, tiles to 0 in each block, blocks to the first. */
+ * Gradients of the parameters: the tiles of the batch, sample by sample and row by row, are divided into blocks of
+ * TILES_BLOCK. Each point of a block is m = fma(image of the patch of x, gradient of the tile of dy, m) over its tiles
+ * in ascending order, from m = 0. The second block is added to the first, the third to that sum, and so on. The
+ * weights' gradient of the sum is the result. For the bias, the 16 pixels of a tile of dy are added to 0 row by row,
+ * the tiles of a block to 0, and blocks as before. */
 #pragma once
 
 #include "backend/layer_state.h"
@@ -49,7 +53,7 @@ struct winograd {
 
 /* Plans a pass in at most limit bytes of scratch, and WINOGRAD_SCRATCH; false where that is too little. Limit and
  * threads change the turns and blocks, which change no bit. The bytes, and whether they suffice, are the same on any
- * processor; turns are multiples of TURN_LEAST outputs, its widest panel. */
+ * processor; turns are multiples of TURN_LEAST outputs, the widest panel. */
 enum { WINOGRAD_SCRATCH = 32 << 20, TURN_LEAST = 32 };
 bool winograd_make(enum conv_pass pass, const struct extent *x, const struct extent *y, int64_t padding,
                    int64_t threads, uint64_t limit, struct winograd *winograd);
