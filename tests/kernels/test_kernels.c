@@ -40,15 +40,7 @@ static const struct subject_case cases[] = {
     {"conv", IMAGE(16, 16, 1), CONV(10, 5, 1, 2, RELU), 3, false, true, LAST, 0, KIB(4096)},
     {"conv", IMAGE(12, 12, 1), CONV(16, 5, 1, 2, RELU), 2, false, true, BLOCKED, 0, KIB(4096)},
     {"conv", IMAGE(8, 8, 24), CONV(32, 3, 1, 1, RELU), 2, false, true, BLOCKED, 0, KIB(4096)},
-    {"conv",
-     IMAGE(8, 8, 16),
-     {.channels = 16, .kernel = 3, .stride = 1, .padding = 1},
-     3,
-     false,
-     false,
-     BLOCKED,
-     0,
-     KIB(65536)},
+    {"conv", IMAGE(8, 8, 16), GROUPED(16, 1, 1, 0), 3, false, false, BLOCKED, 0, KIB(65536)},
     {"conv", IMAGE(4, 4, 3), CONV(7, 4, 1, 0, 0), 1, false, true, LAST, 0, KIB(4096)},
     {"conv", IMAGE(5, 5, 3), CONV(3, 3, 1, 1, RELU), 11, true, false, BLOCKED, CONV_DIRECT, KIB(13)},
     {"conv", IMAGE(5, 5, 3), CONV(3, 3, 1, 1, RELU), 11, true, false, LAST, CONV_DIRECT, KIB(10)},
@@ -361,8 +353,7 @@ Test(kernels, agree_at_every_scratch_limit, .timeout = 300)
         c.scratch_limit = most / share - (share > 1);
         check_case("cpu", &c);
         subject_open(&s, "cpu", &c);
-        const char *second = strchr(s.footprint.implementation, '|'); /* the parameters' */
-        const bool winograd = second != NULL && strncmp(second, "| winograd", 10) == 0;
+        const bool winograd = strncmp(strchr(s.footprint.implementation, '|'), "| winograd", 10) == 0; /* of PARAMS */
         cr_assert(!winograd || s.footprint.backward_scratch[0] <= c.scratch_limit, "%s", s.footprint.implementation);
         *(winograd ? &ours : &others) += 1;
         subject_close(&s);
