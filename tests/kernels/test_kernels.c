@@ -55,7 +55,6 @@ static const struct subject_case cases[] = {
     {"conv", IMAGE(6, 22, 33), CONV(17, 3, 1, 2, RELU), 7, false, false, BLOCKED, CONV_WINOGRAD, KIB(2048)},
     {"conv", IMAGE(6, 22, 33), CONV(70, 3, 1, 1, RELU), 1, true, false, LAST, CONV_WINOGRAD, KIB(2048)},
     {"conv", IMAGE(17, 18, 3), CONV(16, 3, 1, 1, RELU), 5, true, true, BLOCKED, CONV_WINOGRAD, KIB(65536)},
-    {"conv", IMAGE(17, 18, 3), CONV(16, 3, 1, 0, 0), 5, false, true, LAST, CONV_WINOGRAD, KIB(65536)},
     {"conv", IMAGE(16, 16, 32), GROUPED(32, 1, 1, 0), 7, false, false, BLOCKED, CONV_WINOGRAD, KIB(65536)},
     /* convolutions in groups: depthwise, with channels that fill blocks and that do not, and less than depthwise */
     {"conv", IMAGE(9, 8, 32), GROUPED(32, 32, 1, RELU), 3, true, false, BLOCKED, 0, KIB(4096)},
