@@ -150,6 +150,7 @@ static void block_apply(const struct winograd *w, const struct turn *turn, int64
     float *m = v + POINTS * d.v_point;
     for (int64_t t = 0; t < tiles; t++)
         tile_image(&w->from, turn->x, patch_of(w, tile_at(w, start + t)), 0, w->inputs, v + t * d.v_tile, d.v_point);
+    clear_margin(v + tiles * d.v_tile, d.v_point, d.v_tile, multiple(tiles, ROWS) - tiles, w->inputs);
     for (int64_t k = 0; k < turn->outputs; k += GROUP) {
         const int64_t some = lesser(GROUP, turn->outputs - k), first = turn->first + k;
         for (int64_t p = 0; p < POINTS; p++)

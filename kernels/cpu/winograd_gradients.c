@@ -100,7 +100,10 @@ static void turn_results(const struct winograd *w, const struct turn *turn, floa
 static void turn_gradients(const struct winograd *w, const struct turn *turn, const float *x, const float *dy,
                            float *weights, float *bias)
 {
-    const int64_t panels = ratio_up(turn->outputs, PANEL);
+    const struct distances d = distances_of(w);
+    const int64_t panels = ratio_up(turn->outputs, PANEL), last = turn->outputs % PANEL;
+    clear_margin(turn->v + turn->inputs, d.v_point, d.v_tile, TILES_BLOCK, SKEW);
+    if (last > 0) clear_margin(turn->w + (panels - 1) * d.w_panel + last, d.w_point, PANEL, TILES_BLOCK, PANEL - last);
 #pragma omp parallel
     {
         for (int64_t start = 0; start < w->tiles; start += TILES_BLOCK) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <string.h>
 
 #include "winograd_tiles.h"
 
@@ -14,6 +15,14 @@ enum { SKEW = 16 };
 
 static inline int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t multiple(int64_t a, int64_t of) { return (a + of - 1) / of * of; }
+
+/* Zeros count floats of rows rows of every point: products read more than exists, and are slow with denormal numbers,
+ * which scratch may hold. */
+static inline void clear_margin(float *from, int64_t point, int64_t row, int64_t rows, int64_t count)
+{
+    for (int64_t p = 0; p < POINTS; p++)
+        for (int64_t r = 0; r < rows; r++) memset(from + p * point + r * row, 0, (size_t)count * sizeof *from);
+}
 
 /* sums[r * to + c] = (add: +=) the sum of a[r * row + i * term] b[i * PANEL + c] over i < terms, ascending. What lies
  * from next on, one place every step floats a term, is fetched meanwhile. */
