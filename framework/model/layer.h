@@ -66,7 +66,7 @@ struct footprint {
     size_t gradients;           /* fused update: bytes of its parameters' gradients, or of a part of them, which live
                                    in the arena; 0: they are static */
     size_t part_elements;       /* of the first parameter: those of a part; 0: all at once */
-    const char *implementation; /* for plans and result files, e.g. "jit:avx512_core winograd, chunk 8" */
+    const char *implementation; /* for plans and result files, e.g. "winograd f4x4 avx512 | jit:avx2 direct chunk 8" */
 };
 
 /* What these parts of a backward read, and the scratch they need. */
