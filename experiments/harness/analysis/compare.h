@@ -42,7 +42,8 @@ struct comparison {
     double best_case_ratio;
     bool side_by_side; /* measured in one invocation */
     /* Under the keys of --json: "reasons" for which equal bits are no proof, and "notes" beside the verdict, {name,
-     * text}; "unlike", differences of program, machine, data or spec, {name, a, b}; "a" and "b", numbers of each file.
+     * text}; "claim", text or null; "unlike", differences of program, machine, data or spec, {name, a, b}; "a" and "b",
+     * numbers of each file.
      */
     json_t *json;
 };

@@ -308,14 +308,16 @@ static void add_remark(struct pair *p, const char *list, const char *name, char 
 
 static enum status find_remarks(struct pair *p)
 {
-    const char *reason, *why;
+    const char *reason, *why, *claim;
     PUT_ALL(p->c->json, KEY("reasons", json_array()), KEY("notes", json_array()));
     for (size_t i = 0; i < sizeof remarks / sizeof *remarks; i++) {
         char text[REMARK_TEXT] = "";
         remarks[i].find(p, text);
         add_remark(p, remarks[i].list, remarks[i].name, text);
     }
-    TRY(proof_rule(p->a, p->b, p->c->name, &reason, &why, &p->c->claim));
+    TRY(proof_rule(p->a, p->b, p->c->name, &reason, &why, &claim));
+    PUT(p->c->json, "claim", claim);
+    p->c->claim = json_string_at(p->c->json, "claim"); /* lives as long as the comparison */
     if (reason) {
         char text[REMARK_TEXT] = "";
         add(text, "%s", why);
