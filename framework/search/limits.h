@@ -1,5 +1,5 @@
-/* What the searches for schedules may take: a row a limit. What halving and doubling each does to time and to plans is
- * measured by `make bench-limits`: results/bench-limits.md. Limits of types, such as the bits of a word, lie where the
+/* What the searches for schedules may take: a row a limit. `make bench-limits` halves and doubles each, and prints
+ * what that does to time and to plans. Limits of types, such as the bits of a word, lie where the
  * types are declared. */
 #pragma once
 
