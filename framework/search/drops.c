@@ -152,7 +152,7 @@ static struct sequence_cost try_kinds(struct drops *s, const bool *kinds)
 static void try_subsets(struct drops *s)
 {
     bool kinds[DROPS_KINDS_LISTED] = {false};
-    for (int subset = 0; subset < 1 << s->kinds && s->work < DROPS_WORK / 2; subset++) {
+    for (int subset = 0; subset < 1 << s->kinds && s->work < DROPS_WORK / 2.0; subset++) {
         for (int k = 0; k < s->kinds; k++) kinds[k] = subset >> k & 1;
         try_kinds(s, kinds);
     }
@@ -164,7 +164,7 @@ static void try_greedily(struct drops *s)
     bool kinds[DROPS_KINDS_LISTED] = {false};
     struct sequence_cost least;
     try_kinds(s, kinds);
-    for (int best = 0; best >= 0 && s->work < DROPS_WORK / 2;) {
+    for (int best = 0; best >= 0 && s->work < DROPS_WORK / 2.0;) {
         least = s->start[0].cost;
         best = -1;
         for (int k = 0; k < s->kinds; k++) {
