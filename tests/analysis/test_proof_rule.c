@@ -84,6 +84,7 @@ Test(proof, a_claim_stands_for_a_plan_and_is_called_one)
         cr_expect(comparison_status(&c) == ST_OK && c.claim && strstr(c.claim, "is a claim of torch 2.15 that"));
         json_auto_t *all = comparison_json(&c);
         cr_expect(json_is_false(json_object_get(all, "proven")) && strstr(json_string_at(all, "sentence"), "claim"));
+        json_decref(c.json);
     }
     alter_number(path[1], "/plan", "recomputations", 0);
     expect_reason(path[0], path[1], "no_recomputation", "nothing is recomputed: torch 2.15 claims so");
