@@ -73,7 +73,7 @@ static enum status load_point(struct sweep *s, struct point *p, struct request *
     request->override = override;
     TRY(report_error(spec_load(request->spec, request->overrides, request->override, &spec)));
     TRY(experiment_create(spec, &p->plans, experiment));
-    p->plans = experiment_plans(*experiment, s->region);
+    if (!p->plans.side[SIDE_VARIANT].data) p->plans = experiment_plans(*experiment, s->region);
     return find_ids(s, p, *experiment);
 }
 
