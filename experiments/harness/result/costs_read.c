@@ -120,21 +120,18 @@ static void set_costs(struct reading_costs *c)
 {
     struct network *network = c->job->network;
     const struct plan_data_node *node = c->ours.node;
+    int *first; /* by node: the first one of its kind */
+    NEW(c->region, first, (size_t)c->ours.nodes);
     for (int i = 0; i < c->ours.nodes; i++) {
-        struct cost cost = cost_of(c, i);
-        int first = 0; /* of its kind */
-        while (first < i && !is_same_kind(&node[first], &node[i])) first++;
-        struct cost *least = &network->cost[first];
-        if (first == i) *least = cost;
+        const struct cost cost = cost_of(c, i);
+        while (first[i] < i && !is_same_kind(&node[first[i]], &node[i])) first[i]++;
+        struct cost *least = &network->cost[first[i]];
+        if (first[i] == i) *least = cost;
         if (cost.forward + cost.once < least->forward + least->once)
             least->forward = cost.forward, least->once = cost.once;
         for (int k = 0; k < 2; k++) least->backward[k] = fmin(least->backward[k], cost.backward[k]);
     }
-    for (int i = 0; i < c->ours.nodes; i++) {
-        int first = 0;
-        while (!is_same_kind(&node[first], &node[i])) first++;
-        network->cost[i] = network->cost[first];
-    }
+    for (int i = 0; i < c->ours.nodes; i++) network->cost[i] = network->cost[first[i]];
 }
 
 /* ---- where it was measured ---- */
