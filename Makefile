@@ -13,7 +13,8 @@
 # make bench         measures against PyTorch and TensorFlow [ARGS=...]
 # make test-torch    tests experiments/torch with the PyTorch of TORCH_PYTHON, build/bench-venv or python3; 77: none has it
 # make bench-torch   measures experiments/torch beside PyTorch [ARGS="--out results/bench-torch.md"]
-# make bench-engines checks what `optimal` promises over many models, and what its engines win; bench-limits what limits cost
+# make bench-engines checks what `optimal` promises over many models, and what its engines win; bench-limits what limits cost;
+#                    bench-programme compares it with an integer programme
 # make numerics      compares gradients with a computation in float64
 # make gpu-bundle    packs build/gpu-bundle for a machine with a GPU
 # make readme-picture
@@ -252,7 +253,7 @@ bench: all $(BUILD)/peak
 	REMATCH_BIN=$(abspath $(BUILD))/rematch /usr/bin/python3 experiments/bench/bench.py $(ARGS)
 
 # What `optimal` promises over many models and budgets, and what its engines win; what the limits of searches cost.
-bench-engines bench-limits: all $(BUILD)/has-exp-plans
+bench-engines bench-limits bench-programme: all $(BUILD)/has-exp-plans
 	REMATCH_BIN=$(abspath $(BUILD))/rematch /usr/bin/python3 experiments/bench/$(@:bench-%=%).py $(ARGS)
 
 # ---- The package for PyTorch; its script ends with 77 where no Python has torch.
@@ -323,5 +324,5 @@ clean:
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 ALWAYS:
-.PHONY: all deps test test-torch bench-torch install check check-format check-layering check-calls check-tables experiments-md bench bench-engines bench-limits gpu-bundle numerics readme-picture exp-list format clean $(EXPERIMENTS) $(PLANS) ALWAYS
+.PHONY: all deps test test-torch bench-torch install check check-format check-layering check-calls check-tables experiments-md bench bench-engines bench-limits bench-programme gpu-bundle numerics readme-picture exp-list format clean $(EXPERIMENTS) $(PLANS) ALWAYS
 .SECONDARY:

@@ -218,7 +218,7 @@ def main():
             if not stored or not least:
                 print(f"{name}: left out, it cannot be planned so")
                 continue
-            planned_by = planned_by or measure.planner(path[-1])
+            planned_by = planned_by or measure.planner(*path)
             if arguments.only != "engines":
                 budgets = check_monotone(path, name, least, stored, arguments.budgets, checks)
                 others = check_policies(path, name, least, checks)

@@ -73,7 +73,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         models = engines.write_models(folder, arguments.models)
         base = plan_all(build(None, None), models)
-        planned_by = measure.planner(next(path[-1] for path in models.values() if len(path) == 1))
+        planned_by = measure.planner(*next(iter(models.values())))
         for name, number in limits().items():
             if arguments.only and name not in arguments.only:
                 continue

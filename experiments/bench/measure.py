@@ -141,11 +141,11 @@ def provenance(file):
             if "/provenance/" + group in file}
 
 
-def planner(spec):
-    """The provenance of plans that are made here."""
+def planner(*arguments):
+    """The provenance of plans that are made here, by one of them."""
     with tempfile.TemporaryDirectory(prefix="rematch-bench-") as folder:
         path = os.path.join(folder, "plan.h5")
-        output([PROGRAM, "plan", spec, "--out", path])
+        output([PROGRAM, "plan", *arguments, "--out", path])
         return provenance(json.loads(output([PROGRAM, "show", path, "--json"])))
 
 
