@@ -1,5 +1,5 @@
 """python bench.py [--size bench|test] [--out FILE.md] [--steps N]: planned training beside plain PyTorch, its checkpoint and
-its budget, on three networks: bits, peak, and slowdown of the processor time and of the model's time."""
+its budget, on six networks: bits, peak, and slowdown of the processor time and of the model's time."""
 import argparse
 import datetime
 import importlib
@@ -25,7 +25,7 @@ import rematch_torch
 from rematch_torch.joint import tensors_of
 from rematch_torch.plan import ask, program
 
-NETWORKS = "resnet", "gpt", "unet"
+NETWORKS = "resnet", "gpt", "unet", "llama", "bert", "gpt:gpt2"  # and another size than --size
 OURS = "100%", "80%", "70%", "60%", "50%", "least"
 THEIRS = 0.9, 0.7, 0.5, 0.3, 0.1, 0.0
 PROFILE = rematch_torch.Profile()
@@ -127,6 +127,33 @@ def row(way):
     return f"| {name} | {bits} | {way.peak / 2**20:.1f} | {predicted} | {model} | {way.slowdown:.3f} |"
 
 
+def recorder_share(network, size, folder, steps=4):
+    """Processor time of the recorder by that of the steps it records, plain and with AdamW; the first step warms up."""
+    model, batch = importlib.import_module(network).make(size)
+    optimizer, times = torch.optim.AdamW(model.parameters(), 1e-3), []
+    with rematch_torch.Recorder(os.path.join(folder, "cost.h5"), model, optimizer) as recorder:
+        for number in range(steps):
+            moments = [time.process_time()]
+            loss = step(model, batch, model, number)
+            optimizer.step()
+            moments.append(time.process_time())
+            recorder.step(loss)
+            moments.append(time.process_time())
+            times.append((moments[2] - moments[1]) / (moments[1] - moments[0]))
+    return sorted(times[1:])[(steps - 1) // 2]
+
+
+def costs(network, size, ways):
+    """A line of what planning and recording take."""
+    regions = [way.region for way in ways if way.region]
+    longest = max(regions, key=lambda region: region.seconds["plan"])
+    with tempfile.TemporaryDirectory() as folder:
+        share = recorder_share(network, size, folder)
+    return (f"{len(longest.plan['ops'])} operators, recomputations included: planned in at most {longest.seconds['plan']:.1f} s, "
+            f"rebuilt in {max(region.seconds['rebuild'] for region in regions):.1f} s. The recorder takes {100 * share:.1f} % of a "
+            "step's processor time.")
+
+
 def plan_within(path, peak):
     """(live peak, slowdown) of the plan of a graph file within a peak; Nones where there is none."""
     static = ask(path, None, "store_all")["static_bytes"]
@@ -147,8 +174,9 @@ def beside(path, theirs):
         yield f"| {way.peak / 2**20:.1f} | {way.setting} | {bits} | {way.model_slowdown:.3f} | {ours} | {ratio} |"
 
 
-def measure(network, size, steps, out):
-    print(f"\n## {network}\n\n| way | bits | peak MiB | predicted MiB | counted : predicted | model slowdown | slowdown |\n"
+def measure(name, size, steps, out):
+    network, size = name.partition(":")[0], name.partition(":")[2] or size
+    print(f"\n## {name}\n\n| way | bits | peak MiB | predicted MiB | counted : predicted | model slowdown | slowdown |\n"
           "|---|---|---|---|---|---|---|", file=out, flush=True)
     plain = Way(network, size, "plain", None, steps)
     print(row(plain), file=out, flush=True)
@@ -159,6 +187,7 @@ def measure(network, size, steps, out):
             print(row(ways[-1]), file=out, flush=True)
             ways[-1].run = ways[-1].model = None
     torch._dynamo.reset()
+    print(f"\n{costs(network, size, ways)}", file=out, flush=True)
     print("\nAt the peaks of PyTorch's budget:\n\n| peak MiB | its budget | its bits | its model slowdown | ours | "
           "ours less 1 : its less 1 |\n|---|---|---|---|---|---|", file=out, flush=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -180,7 +209,7 @@ def provenance():
 
 INTRODUCTION = """# Planned training beside PyTorch
 
-Three networks of examples/ are trained on a CPU in {steps} steps of SGD by plain PyTorch, by torch.utils.checkpoint around every
+Networks of examples/ are trained on a CPU in {steps} steps of SGD by plain PyTorch, by torch.utils.checkpoint around every
 block, by PyTorch's activation_memory_budget on AOTAutograd's graph (run operator by operator), and by rematch_torch.
 
 - *Bits*: losses, gradients, parameters and buffers of every step, compared with plain PyTorch.

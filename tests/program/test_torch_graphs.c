@@ -15,7 +15,8 @@ static const struct {
     int once, kept;
 } graphs[] = {{"resnet", 42, 36, 382816, 170000, 10, 18},
               {"gpt", 79, 105, 536968, 240000, 1, 10},
-              {"unet", 50, 41, 628096, 190000, 11, 20}};
+              {"unet", 50, 41, 628096, 190000, 11, 20},
+              {"llama", 182, 237, 887368, 420000, 1, 0}};
 
 static const struct {
     const char *policy;

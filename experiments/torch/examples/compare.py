@@ -1,4 +1,4 @@
-"""python compare.py resnet|gpt|unet [test|bench]: plain PyTorch, its checkpoint, its budget and ours, side by side."""
+"""python compare.py resnet|gpt|unet|llama|bert [test|bench]: plain PyTorch, its checkpoint, its budget and ours, side by side."""
 import contextlib
 import importlib
 import sys

@@ -10,6 +10,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 import gpt
+import llama
 import rematch_torch
 import resnet
 from rematch_torch.plan import program
@@ -35,6 +36,40 @@ def moved(size, block_runner=None):
     return Moved(block_runner), (torch.randn(64, 32), torch.randn(64, 32))
 
 
+class Mixed(nn.Module):
+    """A model under autocast."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model, self.layers = model, model.layers
+
+    def forward(self, *batch):
+        with torch.autocast("cpu", torch.bfloat16):
+            return self.model(*batch)
+
+
+def mixed(size, block_runner=None):
+    model, batch = llama.make(size, block_runner)
+    return Mixed(model), batch
+
+
+class Again(torch.autograd.Function):
+    """A checkpoint of one's own, whose recomputation runs without the autocast of the forward."""
+
+    @staticmethod
+    def forward(ctx, x, block):
+        ctx.save_for_backward(x)
+        ctx.block = block
+        return block(x)
+
+    @staticmethod
+    def backward(ctx, dy):
+        x = ctx.saved_tensors[0].detach().requires_grad_()
+        with torch.enable_grad():
+            ctx.block(x).backward(dy)
+        return x.grad, None
+
+
 def keep(block, x):
     return checkpoint(block, x, use_reentrant=False)
 
@@ -48,6 +83,8 @@ CASES = {  # name: (model, how blocks run, PyTorch's budget, ours, whether it is
     "batch norm under checkpoint": (resnet.make, keep, None, None, False),
     "activation_memory_budget with dropout": (gpt.make, None, 0.2, None, False),
     "a buffer that moves, under checkpoint": (moved, keep, None, None, False),
+    "autocast, not in the recomputation": (mixed, lambda block, x: Again.apply(x, block), None, None, False),
+    "autocast, under checkpoint": (mixed, keep, None, None, True),
     "dropout under checkpoint": (gpt.make, keep, None, None, True),
     "dropout, planned": (gpt.make, None, None, "60%", True),
     "batch norm, planned": (resnet.make, None, None, "60%", True),

@@ -13,7 +13,6 @@ from torch.utils.flop_counter import flop_registry
 from .joint import tensors_of
 from .memory import Counter
 
-SCRATCH_LEAST = 4096  # smaller ones are counters and flags
 BYTES_PER_MICROSECOND = 5000
 
 
@@ -70,7 +69,7 @@ class Profile:
         self.how, self.known, self.fresh, self.seconds = how, {}, 0, 0.0
         folder = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
         machine = f"{platform.machine()}-{torch.backends.cpu.get_cpu_capability()}-{torch.get_num_threads()}"
-        name = f"profile-{torch.__version__}-{machine.replace(' ', '_')}.json"
+        name = f"profile-2-{torch.__version__}-{machine.replace(' ', '_')}.json"
         self.path = path or os.path.join(folder, "rematch_torch", name)
         if how == "measure" and os.path.exists(self.path):
             with open(self.path) as f:
@@ -99,7 +98,7 @@ class Profile:
         cuda = any(t.is_cuda for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor))
         with Counter(collect=False) as counted:
             out = node.target(*args, **kwargs)
-        scratch, least, spent = counted.peak - counted.live, float("inf"), 0.0
+        least, spent = float("inf"), 0.0
         for _ in range(20):
             out = None  # so that the result takes the place of the last one, as within a pool
             began = clock()
@@ -111,7 +110,7 @@ class Profile:
             if spent > 0.05:
                 break
         del out
-        return round(1e6 * least, 3), scratch if scratch >= SCRATCH_LEAST else 0
+        return round(1e6 * least, 3), counted.peak - counted.live
 
     def save(self):
         if not self.fresh:

@@ -7,7 +7,7 @@ import torch
 import torch._dynamo
 
 torch.set_num_threads(1)
-NETWORKS = "resnet", "gpt", "unet"
+NETWORKS = "resnet", "gpt", "unet", "llama", "bert"
 
 
 def network(name):

@@ -37,7 +37,7 @@ class Export(Case):
             version = f.read().strip()
         if not torch.__version__.startswith(version):
             self.skipTest(f"the golden graphs are of torch {version}")
-        for name in NETWORKS:
+        for name in sorted(set(NETWORKS) - {"bert"}):
             with self.subTest(network=name), open(os.path.join(GRAPHS, f"{name}.json")) as f:
                 torch._dynamo.reset()
                 model, batch = network(name)

@@ -67,8 +67,8 @@ class Recorded(Case):
         with contextlib.redirect_stdout(printed), self.assertRaises(SystemExit) as ended:
             wrong.main(self.made.name)
         self.assertEqual(ended.exception.code, 0, printed.getvalue())
-        self.assertEqual(printed.getvalue().count("DIFFERS"), 4)
-        self.assertEqual(printed.getvalue().count("EQUAL IN EVERY BIT"), 4)
+        self.assertEqual(printed.getvalue().count("DIFFERS"), 5)
+        self.assertEqual(printed.getvalue().count("EQUAL IN EVERY BIT"), 5)
 
     def test_zero_gradients_are_recognised(self):
         """The digest of zeros is the program's own, whose pieces are of 64 KiB."""
