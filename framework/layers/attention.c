@@ -3,8 +3,9 @@
  *
  *     P = softmax(Q K^T / sqrt d) over the keys that are tokens,   y = drop(P) V
  *
- * A key that is padding (the mask of value 0) has probability 0; where a sample has no token at all, every probability
- * is 0 and so is y. Dropout's element is (head * T + query) * T + key of the sample.
+ * A key that is padding (the mask of value 0) has probability 0, and with causal every key after its query, so that a
+ * decoder sees the past alone; where a query sees no key at all, every probability is 0 and so is y. Dropout's element
+ * is (head * T + query) * T + key of the sample.
  *
  * Saved tensors: P before dropout; the mask is drawn again. With save: nothing the backward computes P again with the
  * forward's arithmetic, so both settings give equal bits. The gradients, R being drop's factor, 0 or 1 / (1 - rate):
@@ -20,6 +21,7 @@
 
 struct settings {
     int64_t heads;
+    bool causal;
     double rate; /* probability that an element of P is dropped */
     int save;    /* index of save_words */
 };
@@ -29,6 +31,7 @@ static const char *const save_words[] = {"probabilities", "nothing", NULL};
 
 static const struct setting keys[] = {
     {SETTING(heads), .type = SETTING_INT, .min = 1, .max = 1 << 16, .doc = "parts of the width that attend apart"},
+    {SETTING(causal), .type = SETTING_BOOL, .preset = "false", .doc = "a token attends to no later one"},
     {SETTING(rate), .type = SETTING_REAL, .max = 0.999999, .preset = "0",
      .doc = "probability that an attention probability is dropped"},
     {SETTING(save), .type = SETTING_CHOICE, .preset = "probabilities", .values = save_words,
@@ -64,12 +67,14 @@ static int64_t draws(const void *settings, const struct shape *input)
 }
 
 /* Two products forward, four backward, over T x T x D each; a softmax of some 5 operations an element forward and of 4
- * backward. What save: nothing computes again counts. */
+ * backward. What save: nothing computes again counts; with causal, pairs of a query and a key that it sees alone. */
 static struct flops flops(const void *settings, const struct shape *input, const struct shape *output)
 {
-    const double product = 2 * (double)shape_elements(output) * (double)input->dim[0];
-    const double block = (double)block_elements(settings, input);
-    const bool again = ((const struct settings *)settings)->save == SAVE_NOTHING;
+    const struct settings *s = settings;
+    const double tokens = (double)input->dim[0], seen = s->causal ? (tokens + 1) / 2 : tokens; /* a query, on average */
+    const double product = 2 * (double)shape_elements(output) * seen;
+    const double block = (double)s->heads * tokens * seen;
+    const bool again = s->save == SAVE_NOTHING;
     return (struct flops){2 * product + 5 * block, 0, (4 + again) * product + (4 + 5 * again) * block};
 }
 
@@ -90,6 +95,7 @@ static int64_t heads_of(const struct reference *r) { return ((const struct setti
 struct head {
     int64_t tokens, width, stride; /* stride: of rows of qkv */
     int64_t q, k, v, y;            /* where the first rows start in qkv and in y */
+    bool causal;
     const float *mask;
     double scale, factor; /* 1 / sqrt d; R where an element is kept */
     double *slope;        /* dS; first the scores */
@@ -102,8 +108,9 @@ static struct head head_at(const struct reference *r, const struct kernel_args *
                            int64_t h)
 {
     const int64_t tokens = r->x.dim[0], width = r->y.dim[1], heads = heads_of(r), block = tokens * tokens;
-    const double rate = ((const struct settings *)r->settings)->rate;
-    struct head head = {.tokens = tokens, .width = width / heads, .stride = 3 * width};
+    const struct settings *s = r->settings;
+    const double rate = s->rate;
+    struct head head = {.tokens = tokens, .width = width / heads, .stride = 3 * width, .causal = s->causal};
     head.q = n * r->x_elements + h * head.width;
     head.k = head.q + width;
     head.v = head.k + width;
@@ -128,16 +135,21 @@ static double dot(const float *a, const float *b, int64_t count)
     return sum;
 }
 
+static bool sees(const struct head *h, int64_t query, int64_t key)
+{
+    return h->mask[key] > 0 && (!h->causal || key <= query);
+}
+
 static void make_probabilities(const struct head *h, const float *x)
 {
     for (int64_t i = 0; i < h->tokens; i++) {
         double *score = h->slope, most = -INFINITY, sum = 0;
         for (int64_t j = 0; j < h->tokens; j++) {
             score[j] = dot(x + h->q + i * h->stride, x + h->k + j * h->stride, h->width) * h->scale;
-            if (h->mask[j] > 0) most = fmax(most, score[j]);
+            if (sees(h, i, j)) most = fmax(most, score[j]);
         }
         for (int64_t j = 0; j < h->tokens; j++) {
-            score[j] = h->mask[j] > 0 ? exp(score[j] - most) : 0;
+            score[j] = sees(h, i, j) ? exp(score[j] - most) : 0;
             sum += score[j];
         }
         for (int64_t j = 0; j < h->tokens; j++) h->p[i * h->tokens + j] = (float)(sum == 0 ? 0 : score[j] / sum);

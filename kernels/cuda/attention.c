@@ -19,7 +19,7 @@ struct attention {
     int64_t chunk;                             /* samples */
     float scale;                               /* 1 / sqrt head */
     double rate;
-    bool tf32;
+    bool causal, tf32;
     size_t block; /* bytes of the scores of a chunk */
 };
 
@@ -48,7 +48,8 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
                             .tokens = y->dim[0],
                             .width = y->dim[1],
                             .head = y->dim[1] / node_integer(node, "heads"),
-                            .rate = node_real(node, "rate")};
+                            .rate = node_real(node, "rate"),
+                            .causal = node_integer(node, "causal")};
     /* Tensor cores want every matrix to start at a multiple of 16 bytes. */
     a->tf32 = cuda_of(backend)->tf32 && a->tokens % 4 == 0 && a->head % 4 == 0;
     a->scale = (float)(1 / sqrt((double)a->head));
@@ -83,10 +84,10 @@ static float *block_at(const struct attention *a, const struct kernel_args *args
 static struct chunk chunk_at(const struct attention *a, const struct kernel_args *args, int64_t first)
 {
     const int64_t row = first * a->tokens, left = a->batch - first;
-    return (struct chunk){
-        .x = (const float *)args->x[0] + row * 3 * a->width,
-        .text = (const float *)args->x[1] + row * TOKEN_ROWS,
-        .shape = {first, left < a->chunk ? left : a->chunk, a->heads, a->tokens, a->scale, survivor_factor(a->rate)}};
+    return (struct chunk){.x = (const float *)args->x[0] + row * 3 * a->width,
+                          .text = (const float *)args->x[1] + row * TOKEN_ROWS,
+                          .shape = {first, left < a->chunk ? left : a->chunk, a->heads, a->tokens, a->scale,
+                                    survivor_factor(a->rate), a->causal}};
 }
 
 /* The saved probabilities of a chunk. */

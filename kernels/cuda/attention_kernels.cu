@@ -13,10 +13,16 @@ __device__ static float survivor(struct attention_shape shape, const struct elem
 }
 
 /* A probability, times the sum over its row. most: the row's largest score. */
-__device__ static float power_of(float mask, float score, float most, float scale)
+__device__ static float power_of(bool seen, float score, float most, float scale)
 {
     const float power = (score - most) * scale;
-    return mask > 0 && !(power < -87.0f) ? element_exp(power, 0) : 0.0f;
+    return seen && !(power < -87.0f) ? element_exp(power, 0) : 0.0f;
+}
+
+/* Whether the query sees a key, of so much mask. */
+__device__ static bool sees(struct attention_shape shape, int64_t row, int64_t key, float mask)
+{
+    return mask > 0 && (!shape.causal || key <= row % shape.tokens);
 }
 
 /* A warp a row: lanes read an element of scores before they write it. */
@@ -29,16 +35,17 @@ __global__ static void softmax(struct attention_shape shape, const float *text, 
         const float *mask = text + (row / rows * TOKEN_ROWS + TOKEN_MASK) * tokens, *x = scores + row * tokens;
         float most = -INFINITY, sum = 0;
         for (int64_t j = lane(); j < tokens; j += WARP)
-            if (mask[j] > 0 && x[j] > most) most = x[j];
+            if (sees(shape, row, j, mask[j]) && x[j] > most) most = x[j];
         for (int step = WARP / 2; step > 0; step /= 2) {
             const float other = __shfl_xor_sync(ALL_LANES, most, step);
             most = other > most ? other : most;
         }
-        for (int64_t j = lane(); j < tokens; j += WARP) sum += power_of(mask[j], x[j], most, shape.scale);
+        for (int64_t j = lane(); j < tokens; j += WARP)
+            sum += power_of(sees(shape, row, j, mask[j]), x[j], most, shape.scale);
         sum = warp_sum(sum);
         const float factor = sum == 0 ? 0 : 1 / sum; /* 0: there is no token */
         for (int64_t j = lane(); j < tokens; j += WARP) {
-            const float share = power_of(mask[j], x[j], most, shape.scale) * factor;
+            const float share = power_of(sees(shape, row, j, mask[j]), x[j], most, shape.scale) * factor;
             if (p != NULL) p[row * tokens + j] = share;
             if (dropped != NULL) dropped[row * tokens + j] = survivor(shape, &draw, row, j, share);
         }

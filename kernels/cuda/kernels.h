@@ -145,9 +145,10 @@ struct attention_shape {
     int64_t first, batch, heads, tokens; /* first: sample, where these are a part of the batch */
     float scale;                         /* of scores: 1 / sqrt of a head's width */
     float factor;                        /* survivor_factor() */
+    bool causal;                         /* a query sees no later key */
 };
 
-/* From scores Q K^T, not yet scaled, the probabilities p over the keys whose mask is above 0, and what dropout leaves
+/* From scores Q K^T, not yet scaled, the probabilities p over the keys that a query sees, and what dropout leaves
  * of them; p or dropped may be NULL, where it is not wanted, and either may be scores. A probability below exp(-87) of
  * its row's largest is 0. text: value 0, see token_batch.h. draw is read where dropped is not NULL. */
 void launch_attention_softmax(cudaStream_t stream, struct attention_shape shape, const float *text, const float *scores,

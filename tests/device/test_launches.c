@@ -222,14 +222,15 @@ Test(launches, squares)
 
 /* Attention's rows against double; drops: by counter, of the last samples of a batch; spread: of scores, beyond the
  * range of an exponential. */
-static void check_attention(int64_t batch, int64_t heads, int64_t tokens, bool drops, float spread)
+static void check_attention(int64_t batch, int64_t heads, int64_t tokens, bool causal, bool drops, float spread)
 {
     enum { FIRST = 2 };
     const double rate = 0.3;
     const int64_t each = heads * tokens * tokens, all = batch * each;
     const struct draw draw = {.mode = RNG_COUNTER, .seed = 7, .node = 3, .step = 5};
     const struct element_draw element = element_draw_of(&draw, rate);
-    const struct attention_shape shape = {FIRST, batch, heads, tokens, 0.25f, drops ? survivor_factor(rate) : 1};
+    const struct attention_shape shape = {FIRST, batch, heads, tokens, 0.25f, drops ? survivor_factor(rate) : 1,
+                                          causal};
     float *x = numbers(all, 0);
     const float *dp = numbers(all, 1);
     for (int64_t i = 0; i < all; i++) x[i] *= spread;
@@ -252,12 +253,13 @@ static void check_attention(int64_t batch, int64_t heads, int64_t tokens, bool d
         const float *mask = text + (n * TOKEN_ROWS + TOKEN_MASK) * tokens;
         double most = -INFINITY, sum = 0, total = 0;
         if (drops && place == 0) rng_keep(&draw, rate, each, FIRST + n, 0, each, keep);
-        for (int64_t j = 0; j < tokens; j++)
+        const int64_t seen = causal ? row % tokens + 1 : tokens;
+        for (int64_t j = 0; j < seen; j++)
             if (mask[j] > 0) most = fmax(most, (double)x[at + j]);
-        for (int64_t j = 0; j < tokens; j++)
+        for (int64_t j = 0; j < seen; j++)
             if (mask[j] > 0) sum += exp(((double)x[at + j] - most) / 4);
         for (int64_t j = 0; j < tokens; j++) {
-            const double right = mask[j] > 0 ? exp(((double)x[at + j] - most) / 4) / sum : 0;
+            const double right = j < seen && mask[j] > 0 ? exp(((double)x[at + j] - most) / 4) / sum : 0;
             cr_assert(fabs((double)p[at + j] - right) < 1e-6, "%d tokens: %g, not %g", (int)tokens, (double)p[at + j],
                       right);
             cr_assert(left[at + j] == (keep[place + j] ? p[at + j] * shape.factor : 0), "%d tokens", (int)tokens);
@@ -275,8 +277,8 @@ Test(launches, attention)
 {
     static const int64_t sizes[][3] = {{2, 3, 8}, {2, 2, 33}, {1, 1, 128}, {2, 1, 200}, {1, 1, 600}, {1, 1, 1030}};
     for (int s = 0; s < 6; s++)
-        for (int drops = 0; drops < 2; drops++)
-            check_attention(sizes[s][0], sizes[s][1], sizes[s][2], drops, s == 1 || s == 3 ? 200 : 1);
+        for (int way = 0; way < 4; way++)
+            check_attention(sizes[s][0], sizes[s][1], sizes[s][2], way / 2, way % 2, s == 1 || s == 3 ? 200 : 1);
 }
 
 Test(launches, masks)

@@ -127,6 +127,9 @@ static const struct subject_case cases[] = {
     {"attention", {2, {70, 48}}, {.heads = 1, .rate = 0.5, .save = SAVE_NOTHING}, 2},
     {"attention", {2, {40, 96}}, {.heads = 4}, 2},
     {"attention", {2, {1, 12}}, {.heads = 2, .save = SAVE_NOTHING}, 1},
+    {"attention", {2, {150, 24}}, {.heads = 2, .causal = true}, 2},
+    {"attention", {2, {64, 30}}, {.heads = 1, .rate = 0.1, .causal = true, .save = SAVE_NOTHING}, 2},
+    {"attention", {2, {129, 48}}, {.heads = 2, .rate = 0.5, .causal = true, .save = SAVE_NOTHING}, 2},
     {"attention", {2, {40, 96}}, {.heads = 4, .rate = 0.1}, 7, false, false, 0, 0, KIB(4096 + 4 + 3 * 50)},
     {"attention", {2, {9, 24}}, {.heads = 4, .save = SAVE_NOTHING}, 5, false, false, 0, 0, KIB(4096 + 8)},
     /* pools */

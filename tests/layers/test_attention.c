@@ -40,18 +40,18 @@ static void *filled(struct bench *b, size_t bytes)
     return block;
 }
 
-static struct bench set_up(const char *backend, int threads, int64_t batch, int64_t tokens, double rate, int save)
+static struct bench set_up_as(const char *backend, int threads, int64_t batch, int64_t tokens,
+                              const struct settings *settings)
 {
     struct bench b = {.tokens = tokens, .draw = {.mode = RNG_COUNTER, .seed = 3, .node = 1, .step = 4}};
     const struct shape text = {2, {TOKEN_ROWS, tokens}};
     struct settings embedding = {.units = STRIDE, .vocabulary = 5, .positions = tokens, .segments = 2};
-    struct settings attention = {.heads = HEADS, .rate = rate, .save = save};
     const struct layer *text_layer = layer_find("embedding"), *layer = layer_find("attention");
     int inputs[] = {0, 0}, y;
     cr_assert(backend_open(backend, &(struct backend_options){.threads = threads}, &b.backend) == ST_OK);
     cr_assert(graph_create(&text, batch, &b.graph) == ST_OK);
     cr_assert(graph_add(b.graph, text_layer, settings_of(text_layer, &embedding), NULL, inputs, &inputs[0]) == ST_OK);
-    cr_assert(graph_add(b.graph, layer, settings_of(layer, &attention), NULL, inputs, &y) == ST_OK);
+    cr_assert(graph_add(b.graph, layer, settings_of(layer, settings), NULL, inputs, &y) == ST_OK);
     cr_assert(network_prepare(b.graph, b.backend, &b.network) == ST_OK, "%s", status_message());
     const struct footprint *f = &b.network->binding[1].footprint;
     mirror_open(&b.mirror, b.backend);
@@ -62,6 +62,11 @@ static struct bench set_up(const char *backend, int threads, int64_t batch, int6
     const size_t backward = f->backward_scratch[PART_INDEX_INPUT];
     b.scratch = filled(&b, backward > f->forward_scratch ? backward : f->forward_scratch);
     return b;
+}
+
+static struct bench set_up(const char *backend, int threads, int64_t batch, int64_t tokens, double rate, int save)
+{
+    return set_up_as(backend, threads, batch, tokens, &(struct settings){.heads = HEADS, .rate = rate, .save = save});
 }
 
 static void tear_down(struct bench *b)
@@ -206,23 +211,58 @@ Test(attention, drops_the_element_that_the_counter_says)
 }
 
 /* Saving nothing, and another number of threads, change no bit. */
+static void check_rows_and_threads(const char *backend, int64_t tokens, bool causal, double rate)
+{
+    const int64_t lengths[BATCH] = {tokens, 5, 20};
+    struct settings settings = {.heads = HEADS, .rate = rate, .causal = causal};
+    struct bench a = set_up_as(backend, 2, BATCH, tokens, &settings);
+    fill(&a, lengths, 0), run(&a);
+    for (int threads = 1; threads < 4; threads++)
+        for (settings.save = SAVE_PROBABILITIES; settings.save <= SAVE_NOTHING; settings.save++) {
+            struct bench b = set_up_as(backend, threads, BATCH, tokens, &settings);
+            fill(&b, lengths, 0), run(&b);
+            cr_assert((b.saved == NULL) == (settings.save == SAVE_NOTHING));
+            cr_assert(same_bits(a.y, b.y, a.graph->value[2].bytes), "%s: y", backend);
+            cr_assert(same_bits(a.dx, b.dx, a.graph->value[1].bytes), "%s: dx", backend);
+            tear_down(&b);
+        }
+    tear_down(&a);
+}
+
 Test(attention, both_rows_and_all_threads_give_equal_bits)
 {
-    static const int64_t lengths[BATCH] = {37, 5, 20};
     FOR_BACKENDS(k)
     for (int dropping = 0; dropping < 2; dropping++) {
-        struct bench a = set_up(backends[k], 2, BATCH, 37, 0.25 * dropping, SAVE_PROBABILITIES);
-        fill(&a, lengths, 0), run(&a);
-        for (int threads = 1; threads < 4; threads++)
-            for (int save = SAVE_PROBABILITIES; save <= SAVE_NOTHING; save++) {
-                struct bench b = set_up(backends[k], threads, BATCH, 37, 0.25 * dropping, save);
-                fill(&b, lengths, 0), run(&b);
-                cr_assert((b.saved == NULL) == (save == SAVE_NOTHING));
-                cr_assert(same_bits(a.y, b.y, a.graph->value[2].bytes), "%s: y", backends[k]);
-                cr_assert(same_bits(a.dx, b.dx, a.graph->value[1].bytes), "%s: dx", backends[k]);
-                tear_down(&b);
+        check_rows_and_threads(backends[k], 37, false, 0.25 * dropping);
+        check_rows_and_threads(backends[k], 37, true, 0.25 * dropping);
+        check_rows_and_threads(backends[k], 131, true, 0.25 * dropping);
+    }
+}
+
+/* What follows a token changes no bit of its output, and gets no gradient from it. */
+Test(attention, causal_sees_no_later_token)
+{
+    enum { T = 131, SEEN = 70 };
+    static const int64_t lengths[BATCH] = {T, T, T};
+    FOR_BACKENDS(k)
+    for (int save = SAVE_PROBABILITIES; save <= SAVE_NOTHING; save++) {
+        const struct settings settings = {.heads = HEADS, .rate = 0.1, .save = save, .causal = true};
+        struct bench a = set_up_as(backends[k], 2, BATCH, T, &settings),
+                     b = set_up_as(backends[k], 2, BATCH, T, &settings);
+        fill(&a, lengths, 0), fill(&b, lengths, 0);
+        for (int64_t n = 0; n < BATCH; n++)
+            for (int64_t t = SEEN; t < T; t++) {
+                for (int64_t i = 0; i < STRIDE; i++) b.x[(n * T + t) * STRIDE + i] += 1;
+                for (int64_t i = 0; i < WIDTH; i++) b.dy[(n * T + t) * WIDTH + i] = 0;
             }
-        tear_down(&a);
+        run(&a), run(&b);
+        for (int64_t n = 0; n < BATCH; n++) {
+            cr_assert(same_bits(a.y + n * T * WIDTH, b.y + n * T * WIDTH, SEEN * WIDTH * sizeof(float)), "%s",
+                      backends[k]);
+            for (int64_t i = SEEN * STRIDE; i < T * STRIDE; i++)
+                cr_assert(b.dx[n * T * STRIDE + i] == 0, "%s: a later token has a gradient", backends[k]);
+        }
+        tear_down(&a), tear_down(&b);
     }
 }
 
@@ -237,4 +277,16 @@ Test(attention, scratch_is_that_of_a_thread_whatever_the_batch)
         cr_assert(a->backward_scratch[PART_INDEX_INPUT] == b->backward_scratch[PART_INDEX_INPUT]);
         tear_down(&one), tear_down(&many);
     }
+}
+
+/* A thread's scratch grows with the tokens, not with their square. */
+Test(attention, causal_scratch_is_linear_on_cpu)
+{
+    const struct settings settings = {.heads = HEADS, .rate = 0.1, .save = SAVE_NOTHING, .causal = true};
+    struct bench one = set_up_as("cpu", 2, 1, 256, &settings), more = set_up_as("cpu", 2, 1, 1024, &settings);
+    const struct footprint *a = &one.network->binding[1].footprint, *b = &more.network->binding[1].footprint;
+    cr_assert(a->saved == 0 && b->saved == 0);
+    cr_assert(b->forward_scratch == 4 * a->forward_scratch);
+    cr_assert(b->backward_scratch[PART_INDEX_INPUT] == 4 * a->backward_scratch[PART_INDEX_INPUT]);
+    tear_down(&one), tear_down(&more);
 }

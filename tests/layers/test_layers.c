@@ -53,6 +53,8 @@ static const struct layer_case {
     {"attention", {2, {7, 15}}, {.heads = 1, .rate = 0.3}},
     {"attention", {2, {6, 24}}, {.heads = 2, .rate = 0.1, .save = SAVE_NOTHING}},
     {"attention", {2, {1, 6}}, {.heads = 2, .save = SAVE_NOTHING}},
+    {"attention", {2, {6, 12}}, {.heads = 2, .rate = 0.1, .causal = true}},
+    {"attention", {2, {7, 15}}, {.heads = 1, .save = SAVE_NOTHING, .causal = true}},
     {"layernorm", {2, {4, 7}}, {.epsilon = 1e-12}},
     {"layernorm", {2, {3, 5}}, {.epsilon = 0.1}},
     {"layernorm", {1, {12}}, {.epsilon = 1e-5}},

@@ -21,7 +21,7 @@ struct settings {
     int64_t other;
     double momentum;
     int variance;
-    bool affine, count_padding;
+    bool affine, count_padding, causal;
     int64_t groups, factor;
 };
 
