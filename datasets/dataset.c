@@ -39,13 +39,14 @@ static enum status digest_samples(struct dataset *dataset)
 {
     struct digest part[4] = {{0, 0}};
     float *x;
+    int32_t *label;
     NEW(dataset->region, x, (size_t)shape_elements(&dataset->shape));
+    NEW(dataset->region, label, (size_t)dataset->labels);
     for (int i = 0; i < 2; i++) {
-        int32_t label;
         if (dataset->kind->sized && i >= dataset->count[SPLIT_TRAIN]) break;
-        TRY(dataset->kind->sample(dataset, SPLIT_TRAIN, i, x, &label));
+        TRY(dataset->kind->sample(dataset, SPLIT_TRAIN, i, x, label));
         part[2 * i] = digest_bytes(x, (size_t)shape_elements(&dataset->shape) * sizeof *x);
-        part[2 * i + 1] = digest_bytes(&label, sizeof label);
+        part[2 * i + 1] = digest_bytes(label, (size_t)dataset->labels * sizeof *label);
     }
     dataset->digest = digest_bytes(part, sizeof part);
     return ST_OK;
@@ -82,7 +83,7 @@ enum status dataset_open(const char *name, const struct dataset_settings *settin
     struct region *region = region_create();
     struct dataset *d;
     NEW(region, d, 1);
-    *d = (struct dataset){.kind = kind, .settings = *settings, .region = region, .seed = seed};
+    *d = (struct dataset){.kind = kind, .settings = *settings, .region = region, .seed = seed, .labels = 1};
     NEW(region, d->file, DATASET_FILES_MAX);
     const enum status status = open_into(d);
     if (status == ST_OK)
@@ -116,7 +117,7 @@ enum status dataset_batch(struct dataset *dataset, enum split split, const int64
     char message[2048] = ""; /* of the first sample that failed, for the calling thread */
 #pragma omp parallel for num_threads(threads > 0 ? threads : 1) schedule(static)
     for (int64_t i = 0; i < batch; i++) {
-        enum status one = one_sample(dataset, split, indices[i], x + i * elements, &labels[i]);
+        enum status one = one_sample(dataset, split, indices[i], x + i * elements, labels + i * dataset->labels);
         if (one == ST_OK) continue;
 #pragma omp critical(dataset_failed)
         if (i < failed) {
@@ -136,26 +137,35 @@ static const char *place_of(const struct dataset *d, int *length)
     return path;
 }
 
+static int32_t largest(const int32_t *label, int64_t count)
+{
+    int32_t most = label[0];
+    for (int64_t i = 1; i < count; i++) most = label[i] > most ? label[i] : most;
+    return most;
+}
+
 enum status dataset_check_labels(struct dataset *dataset, enum split split, int64_t classes)
 {
     static const char *const names[SPLITS] = {"training", "test"};
     const bool bounded = dataset->kind->sized || split != SPLIT_TRAIN;
     const int64_t count = bounded ? dataset->count[split] : 1; /* an endless data set has one label */
-    int32_t label = 0;
     int length;
     if (dataset->classes <= classes) return ST_OK; /* opening checked that labels are below dataset->classes */
     const char *place = place_of(dataset, &length);
     float *x = allocate((size_t)shape_elements(&dataset->shape), sizeof *x);
+    int32_t *label = allocate((size_t)dataset->labels, sizeof *label);
     enum status status = ST_OK;
     for (int64_t i = 0; i < count && status == ST_OK; i++) {
-        status = dataset->kind->sample(dataset, split, i, x, &label);
-        if (status == ST_OK && label >= classes)
+        status = dataset->kind->sample(dataset, split, i, x, label);
+        const int32_t most = status == ST_OK ? largest(label, dataset->labels) : -1;
+        if (most >= classes)
             status = fail(ST_SPEC,
                           "data: %s sample %" PRId64 " of data set '%s' (%.*s) has label %d; expected 0..%" PRId64
                           ", as the model has %" PRId64 " outputs",
-                          names[split], i, dataset->kind->name, length, place, (int)label, classes - 1, classes);
+                          names[split], i, dataset->kind->name, length, place, (int)most, classes - 1, classes);
     }
     free(x);
+    free(label);
     return status;
 }
 

@@ -41,6 +41,7 @@ struct dataset {
     uint64_t seed;
     struct shape shape; /* of a sample as delivered */
     int64_t classes;
+    int64_t labels;        /* of a sample; 1 but for dense ones */
     int64_t count[SPLITS]; /* samples found */
     int64_t tokens;        /* of text: numbers are below this; 0: no tokens */
     bool synthetic;        /* generated, not read */
@@ -59,7 +60,7 @@ struct dataset_kind {
     const struct setting *keys;
     bool sized; /* has a fixed number of samples; else any index is valid in TRAIN */
     enum status (*open)(struct dataset *dataset);
-    /* Sample index of split into x (shape_elements floats, H W C order) and *label. */
+    /* Sample index of split into x (shape_elements floats, H W C order) and its labels. */
     enum status (*sample)(struct dataset *dataset, enum split split, int64_t index, float *x, int32_t *label);
     void (*close)(struct dataset *dataset);
 };

@@ -4,9 +4,11 @@
 
 size_t batch_labels_offset(const struct graph *graph) { return round_up(graph->value[0].bytes); }
 
+static int64_t labels_of(const struct graph *graph) { return graph->batch * graph_labels(graph); }
+
 size_t batch_bytes(const struct graph *graph)
 {
-    return batch_labels_offset(graph) + round_up((size_t)graph->batch * sizeof(int32_t));
+    return batch_labels_offset(graph) + round_up((size_t)labels_of(graph) * sizeof(int32_t));
 }
 
 size_t batch_transfer_next_bytes(const struct backend *backend, const struct graph *graph)
@@ -45,6 +47,14 @@ int32_t *batch_transfer_labels(const struct batch_transfer *transfer)
     return (int32_t *)(void *)((char *)batch_transfer_batch(transfer) + transfer->labels_offset);
 }
 
+int64_t batch_transfer_counted(const struct batch_transfer *transfer)
+{
+    const int32_t *labels = batch_transfer_labels(transfer);
+    int64_t counted = 0;
+    for (int64_t i = 0; i < labels_of(transfer->graph); i++) counted += labels[i] != LABEL_NONE;
+    return counted;
+}
+
 void batch_transfer_send(struct batch_transfer *transfer)
 {
     if (transfer->staged && !transfer->sent)
@@ -59,7 +69,7 @@ void batch_transfer_take(struct batch_transfer *transfer)
     batch_transfer_send(transfer);
     kind->device->arrive(transfer->backend, transfer->graph, transfer->batch, transfer->next);
     kind->copy(transfer->backend, transfer->labels, (char *)transfer->next + transfer->labels_offset,
-               (size_t)transfer->graph->batch * sizeof(int32_t));
+               (size_t)labels_of(transfer->graph) * sizeof(int32_t));
     kind->device->taken(transfer->backend);
     transfer->sent = false;
 }

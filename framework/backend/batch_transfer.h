@@ -8,7 +8,7 @@ struct batch_transfer {
     struct backend *backend;
     const struct graph *graph;
     void *batch;                 /* in the backend's memory, in value 0's layout */
-    int32_t *labels;             /* one a sample, behind it */
+    int32_t *labels;             /* graph_labels() a sample, behind it */
     void *next, *staged;         /* a device's: the next batch in its memory, and where the host writes it; else NULL */
     size_t bytes, labels_offset; /* of these blocks, and of the labels in them */
     bool sent;                   /* the copy from staged to next has started */
@@ -29,6 +29,9 @@ void batch_transfer_close(struct batch_transfer *transfer);
 /* Where the host writes the next batch, in logical order, and its labels. */
 void *batch_transfer_batch(const struct batch_transfer *transfer);
 int32_t *batch_transfer_labels(const struct batch_transfer *transfer);
+
+/* How many of these labels are not LABEL_NONE. */
+int64_t batch_transfer_counted(const struct batch_transfer *transfer);
 
 /* Starts copying what the host wrote; and queues that it becomes the batch, after sending it if that was not done. */
 void batch_transfer_send(struct batch_transfer *transfer);

@@ -13,8 +13,7 @@ enum status layer_state_prepare(struct backend *backend, const struct graph *gra
                                 struct footprint *footprint, void **state)
 {
     struct layer_state *s = *state = allocate(1, sizeof *s);
-    *s = (struct layer_state){backend, node, extent_of(graph, node->inputs[0]), extent_of(graph, node->output),
-                              graph->mean_over};
+    *s = (struct layer_state){backend, node, extent_of(graph, node->inputs[0]), extent_of(graph, node->output)};
     *footprint = node->layer->footprint;
     footprint->implementation = backend->kind->device ? "own" : "loops";
     return ST_OK;

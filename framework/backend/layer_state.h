@@ -22,7 +22,6 @@ struct layer_state {
     struct backend *backend;
     const struct node *node;
     struct extent x, y; /* x: the first input */
-    int64_t mean_over;  /* the graph's */
 };
 
 /* For struct kernel's prepare: such a state, and the footprint of the layer's definition. */

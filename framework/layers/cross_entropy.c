@@ -1,17 +1,16 @@
-/* Softmax cross-entropy: the mean over the batch of log(sum_j exp x_j) - x_label, the largest x subtracted first.
- * y = {loss, number of samples whose largest x (the first, where several are equal) is the label's}. The backward
- * computes the softmax again from x: nothing is saved. */
+/* Softmax cross-entropy of every row of x with the row's label: a vector has one, a sequence {T, V} one a token, an
+ * image one a pixel. The loss is the mean, over the labels of the whole batch that are a class, of
+ * log(sum_j exp x_j) - x_label, the largest x subtracted first; 0 where none is. So the loss and the gradients of
+ * slices of the batch add up to the batch's, whatever the slices have of labels that do not count. y = {loss, number of
+ * rows whose largest x (the first, where several are equal) is the label's}. The backward computes the softmax again
+ * from x: nothing is saved. */
 #include "model/reference.h"
 
 #include <math.h>
 
 static enum status infer(const void *settings, const struct shape *inputs, struct shape *output)
 {
-    (void)settings;
-    char text[96];
-    if (inputs[0].rank != 1)
-        return fail(ST_SPEC, "expects a vector with one element a class, its input is %s",
-                    shape_print(&inputs[0], text));
+    (void)settings, (void)inputs;
     *output = (struct shape){1, {2}};
     return ST_OK;
 }
@@ -35,19 +34,18 @@ static double exp_sum(const float *x, int64_t count, double most)
 static enum status forward(void *state, const struct kernel_args *args)
 {
     const struct reference *r = state;
-    const int64_t classes = r->x_elements;
+    const int64_t classes = shape_width(&r->x), rows = reference_rows(r);
     double loss = 0, correct = 0;
-    for (int64_t n = 0; n < r->batch; n++) {
+    TRY(labels_expected(args->labels, r->batch, rows / r->batch, classes));
+    for (int64_t n = 0; n < rows; n++) {
         const float *x = (const float *)args->x[0] + n * classes;
         const int32_t label = args->labels[n];
-        if (label < 0 || label >= classes)
-            return fail(ST_FAILED, "label %d of sample %lld of the batch is not one of %lld classes", (int)label,
-                        (long long)n, (long long)classes);
+        if (label == LABEL_NONE) continue;
         int64_t index = largest(x, classes);
         loss += log(exp_sum(x, classes, x[index])) + x[index] - x[label];
         correct += index == label;
     }
-    ((float *)args->y)[0] = (float)(loss / (double)r->mean_over);
+    ((float *)args->y)[0] = *args->counted ? (float)(loss / (double)*args->counted) : 0;
     ((float *)args->y)[1] = (float)correct;
     return ST_OK;
 }
@@ -55,19 +53,20 @@ static enum status forward(void *state, const struct kernel_args *args)
 static enum status backward(void *state, const struct kernel_args *args)
 {
     const struct reference *r = state;
-    const int64_t classes = r->x_elements;
-    for (int64_t n = 0; n < r->batch; n++) {
+    const int64_t classes = shape_width(&r->x);
+    for (int64_t n = 0; n < reference_rows(r); n++) {
         const float *x = (const float *)args->x[0] + n * classes;
         float *dx = (float *)args->dx[0] + n * classes;
+        const bool counts = args->labels[n] != LABEL_NONE;
         double most = x[largest(x, classes)], sum = exp_sum(x, classes, most);
         for (int64_t j = 0; j < classes; j++)
-            dx[j] = (float)((exp(x[j] - most) / sum - (j == args->labels[n])) / (double)r->mean_over);
+            dx[j] = counts ? (float)((exp(x[j] - most) / sum - (j == args->labels[n])) / (double)*args->counted) : 0;
     }
     return ST_OK;
 }
 
 const struct layer layer_cross_entropy = {.name = "cross_entropy",
-                                          .doc = "of the softmax with the label, mean over the batch",
+                                          .doc = "of the softmax of each row with its label, mean over the labels",
                                           .inputs = 1,
                                           .loss = true,
                                           .predicts = true,

@@ -20,7 +20,7 @@ enum status graph_create(const struct shape *input, int64_t batch, struct graph 
     struct graph *g = region_array(region, 1, sizeof *g);
     NEW(region, g->value, 1);
     g->region = region;
-    g->batch = g->mean_over = batch;
+    g->batch = batch;
     g->slices = 1;
     g->values = 1;
     g->value[0].shape = *input;
@@ -223,6 +223,14 @@ size_t graph_parameter_bytes(const struct graph *graph)
     size_t bytes = 0;
     for (int i = 0; i < graph->parameters; i++) bytes += parameter_static_bytes(&graph->parameter[i]);
     return bytes;
+}
+
+int64_t graph_labels(const struct graph *graph)
+{
+    const struct node *last = graph->nodes ? &graph->node[graph->nodes - 1] : NULL;
+    if (!last || !last->layer->predicts) return 1;
+    const struct shape *x = &graph->value[last->inputs[0]].shape;
+    return shape_elements(x) / shape_width(x);
 }
 
 int graph_find_node(const struct graph *graph, const char *name) { return names_find(graph->node_names, name); }

@@ -65,9 +65,8 @@ struct group {
 struct graph {
     struct region *region; /* owns everything below */
     int64_t batch;
-    int64_t mean_over; /* samples that a loss is the mean over: the whole batch, of which batch may be a slice */
-    int64_t slices;    /* of the batch, see model/slicing.h; 1: none */
-    bool *whole;       /* by node: the batch is computed at once; NULL: of all */
+    int64_t slices; /* of the batch, see model/slicing.h; 1: none */
+    bool *whole;    /* by node: the batch is computed at once; NULL: of all */
     int nodes, values, parameters, states, groups;
     struct node *node;
     struct value *value;
@@ -111,6 +110,9 @@ enum status graph_finish(struct graph *graph);
  * relu is moved only where that layer saves anything for it, the pool has no more outputs than inputs, and one that may
  * save sign bits only where a layer with parameters reads the pool's output, whose backward keeps it nearly as long. */
 void graph_select_first(struct graph *graph);
+
+/* Labels of a sample: one for each row of what the loss reads; 1 where it reads none. */
+int64_t graph_labels(const struct graph *graph);
 
 /* The sum of parameter_static_bytes(). */
 size_t graph_parameter_bytes(const struct graph *graph);

@@ -101,7 +101,8 @@ struct kernel_args {
     int64_t row, rows; /* by_rows: gradients are those of these rows of the first parameter; rows 0: all of them; the
                           other parameters' come with row 0, and y or saved with the node's first op alone */
     float *states[NODE_STATES_MAX];
-    const int32_t *labels; /* a loss: one a sample */
+    const int32_t *labels;  /* a loss: graph_labels() a sample, LABEL_NONE or a class */
+    const int64_t *counted; /* a loss: how many labels of the whole batch, of which this may be a slice, are a class */
     struct draw draw;
     unsigned parts; /* backward: enum part, or'ed; PARAMS only where the node has parameters, INPUT only where an input
                        wants a gradient */
@@ -110,6 +111,12 @@ struct kernel_args {
     bool commit;    /* forward of a training step: moves the running state */
     bool save;      /* forward: write the saved tensors */
 };
+
+/* The label of what has no class: it adds nothing to the loss or the correct predictions. */
+enum { LABEL_NONE = -1 };
+
+/* ST_FAILED: a label of so many samples, of which each has so many, is neither LABEL_NONE nor one of the classes. */
+enum status labels_expected(const int32_t *labels, int64_t samples, int64_t each, int64_t classes);
 
 /* Whether a node of that rate drops anything. */
 static inline bool kernel_drops(const struct kernel_args *args, double rate) { return rate > 0 && !args->evaluate; }
@@ -139,7 +146,7 @@ struct layer {
     bool reads_batch;           /* its last input is value 0; a model file does not name it */
     bool mixes_samples;         /* a sample's output depends on the other samples of the batch */
     bool loss;                  /* ends the graph: reads labels, writes {loss, correct predictions} */
-    bool predicts;              /* a loss: the mean over the batch, and predictions that can be counted */
+    bool predicts;              /* a loss: the mean over the labels, and predictions that can be counted */
     const struct setting *keys; /* what YAML may set: members of the layer's own struct; NULL: nothing */
     size_t settings_size;       /* of that struct; other code copies it without knowing its members */
     /* Whether each output is the largest of several inputs, so that a relu may run before the layer or after it. NULL:

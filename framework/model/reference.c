@@ -19,7 +19,6 @@ enum status reference_prepare(struct backend *backend, const struct graph *graph
     r->x = graph->value[node->inputs[0]].shape;
     r->y = graph->value[node->output].shape;
     r->batch = graph->batch;
-    r->mean_over = graph->mean_over;
     r->x_elements = shape_elements(&r->x);
     r->y_elements = shape_elements(&r->y);
     *footprint = node->layer->footprint;

@@ -45,7 +45,7 @@ struct reference {
     const void *settings; /* the node's */
     enum activation activation;
     struct shape x, y;              /* of one sample */
-    int64_t batch, mean_over;       /* as the graph's */
+    int64_t batch;                  /* as the graph's */
     int64_t x_elements, y_elements; /* of one sample */
 };
 

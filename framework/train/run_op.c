@@ -84,7 +84,9 @@ static struct kernel_args args_for(struct executor *e, const struct op *op)
                                .saved = op_address(e, op->saved),
                                .once = op_address(e, op->once),
                                .scratch = op_address(e, op->scratch),
-                               .labels = e->transfer.labels + first_sample(e, op),
+                               .labels =
+                                   e->transfer.labels + first_sample(e, op) * graph_labels(e->plan->network->graph),
+                               .counted = &e->backend->now->counted,
                                .draw = draw_for(e, op),
                                .parts = op->parts,
                                .evaluate = evaluate,

@@ -168,6 +168,7 @@ enum status train_end(struct train *train, struct train_result *result)
             b->kind->digest(b, executor_running(train->exec, i), parameter_bytes(&train->graph->state[i]));
     *result = (struct train_result){.loss = outcome.loss[0],
                                     .correct = outcome.loss[1],
+                                    .counted = b->moment.counted,
                                     .lr = train->lr,
                                     .gradient_norm = sqrt(outcome.squares),
                                     .gradients = digest_of(u->digest[DIGESTED_GRADIENT], u->count),

@@ -26,6 +26,7 @@ enum { NOT_FINITE = 160 };
 struct train_result {
     float loss;
     float correct;             /* predictions in the batch */
+    int64_t counted;           /* labels of the batch that are a class */
     double lr, gradient_norm;  /* of the update; L2, of all gradients before clipping */
     uint64_t phase_ns[PHASES]; /* digest: and the gradients' norm */
     /* state: zero where the optimiser has none; running: zero where the network has no running state */

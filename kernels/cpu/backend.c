@@ -67,6 +67,7 @@ static const struct row {
     {"attention", &cpu_attention, false},
     {"batch_norm", &cpu_batch_norm, false},
     {"batch_norm_add", &cpu_batch_norm_add, false},
+    {"cross_entropy", &cpu_cross_entropy, false},
 };
 
 static const struct row *row_find(const struct layer *layer)
@@ -111,7 +112,7 @@ static int unblockable(enum order blocked, const struct graph *graph)
         if (row != NULL && row->kernel == &cpu_conv && !groups_block(blocked, graph, node)) return i;
         for (int k = 0; k < node->layer->inputs; k++) {
             if (!is_image(graph, node->inputs[k])) continue;
-            if (row == NULL || strcmp(node->layer->name, "linear") == 0) return i;
+            if (row == NULL || node->layer->loss || strcmp(node->layer->name, "linear") == 0) return i;
             if (node->inputs[k] == 0 && !row->any_input) return i;
         }
     }

@@ -212,17 +212,25 @@ void launch_upsample(cudaStream_t stream, struct upsample_shape shape, const flo
 /* dx = the sum of dy over a pixel's square, in row order. */
 void launch_upsample_gradient(cudaStream_t stream, struct upsample_shape shape, const float *dy, float *dx);
 
-/* ---- loss_kernels.cu: softmax cross-entropy; a warp sums a sample in double ---- */
+/* ---- loss_kernels.cu: softmax cross-entropy; a warp sums a row in double ---- */
 
-/* y = {sum of losses / mean_over, correct predictions} of batch x classes; scratch: cross_entropy_scratch() bytes. A
- * label that is not a class makes the loss a NaN, since a kernel cannot report an error. */
-void launch_cross_entropy(cudaStream_t stream, const float *x, const int32_t *labels, int64_t batch, int64_t classes,
-                          int64_t mean_over, void *scratch, float *y);
-static inline size_t cross_entropy_scratch(int64_t batch) { return (size_t)batch * 2 * sizeof(double); }
+enum { NO_LABEL = -1 }; /* as LABEL_NONE of layer.h: the row adds nothing and has no gradient */
 
-/* dx = (softmax of x - 1 at the label) / mean_over. */
-void launch_cross_entropy_gradient(cudaStream_t stream, const float *x, const int32_t *labels, int64_t batch,
-                                   int64_t classes, int64_t mean_over, float *dx);
+/* Rows of x and the class of each; counted: as struct kernel_args has it. pixels: of images N C H W, H * W; else 1. */
+struct labelled {
+    const float *x;
+    const int32_t *labels;
+    const int64_t *counted;
+    int64_t rows, classes, pixels;
+};
+
+/* y = {sum of losses / *counted, correct predictions}; scratch: cross_entropy_scratch() bytes. A label that is not a
+ * class makes the loss a NaN, since a kernel cannot report an error. */
+void launch_cross_entropy(cudaStream_t stream, struct labelled rows, void *scratch, float *y);
+static inline size_t cross_entropy_scratch(int64_t rows) { return (size_t)rows * 2 * sizeof(double); }
+
+/* dx = (softmax of x - 1 at the label) / *counted. */
+void launch_cross_entropy_gradient(cudaStream_t stream, struct labelled rows, float *dx);
 
 /* ---- parameter_update_kernels.cu: digests, sums of squares, optimizers. A tensor is cut into pieces of 64 KiB, as by
  * digest_tensor() and sum_of_squares(), whose bits the results have; an element is updated as element_optimizer.h says.

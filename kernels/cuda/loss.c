@@ -9,23 +9,29 @@ static enum status entropy_prepare(struct backend *backend, const struct graph *
                                    struct footprint *footprint, void **state)
 {
     TRY(layer_state_prepare(backend, graph, node, footprint, state));
-    footprint->forward_scratch = cross_entropy_scratch(graph->batch);
+    const struct layer_state *s = *state;
+    footprint->forward_scratch = cross_entropy_scratch(s->x.count / shape_width(&s->x.shape));
     return ST_OK;
+}
+
+static struct labelled labelled_of(const struct layer_state *s, const struct kernel_args *args)
+{
+    const int64_t classes = shape_width(&s->x.shape);
+    const int64_t pixels = s->x.shape.rank == 3 && channels_first(&s->x) ? image_pixels(&s->x) : 1;
+    return (struct labelled){args->x[0], args->labels, args->counted, s->x.count / classes, classes, pixels};
 }
 
 static enum status entropy_forward(void *state, const struct kernel_args *args)
 {
     const struct layer_state *s = state;
-    launch_cross_entropy(cuda_queue(s->backend, CLOCK_OTHER), args->x[0], args->labels, s->x.batch, s->x.elements,
-                         s->mean_over, args->scratch, args->y);
+    launch_cross_entropy(cuda_queue(s->backend, CLOCK_OTHER), labelled_of(s, args), args->scratch, args->y);
     return cuda_queued("cross_entropy");
 }
 
 static enum status entropy_backward(void *state, const struct kernel_args *args)
 {
     const struct layer_state *s = state;
-    launch_cross_entropy_gradient(cuda_queue(s->backend, CLOCK_OTHER), args->x[0], args->labels, s->x.batch,
-                                  s->x.elements, s->mean_over, args->dx[0]);
+    launch_cross_entropy_gradient(cuda_queue(s->backend, CLOCK_OTHER), labelled_of(s, args), args->dx[0]);
     return cuda_queued("gradient of cross_entropy");
 }
 

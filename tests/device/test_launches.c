@@ -147,7 +147,7 @@ Test(launches, elements)
     cr_assert(*(uint64_t *)array_download(position, sizeof base) == base + 77);
 }
 
-/* Few different scores, so that several are the largest: the first of them counts. */
+/* Few different scores, so that several are the largest: the first of them counts. Every fourth row has no label. */
 static void check_losses(int64_t batch, int64_t classes)
 {
     const int64_t all = batch * classes;
@@ -155,6 +155,7 @@ static void check_losses(int64_t batch, int64_t classes)
     float *x = numbers(all, 0);
     int32_t *labels = array_here(bytes);
     double loss = 0, correct = 0;
+    int64_t counted = 0;
     for (int64_t i = 0; i < all; i++) x[i] = roundf(x[i] / 4);
     for (int64_t n = 0; n < batch; n++) {
         const float *row = x + n * classes;
@@ -162,21 +163,29 @@ static void check_losses(int64_t batch, int64_t classes)
         double sum = 0;
         for (int32_t j = 1; j < classes; j++)
             if (row[j] > row[first]) first = j;
-        labels[n] = n % 3 ? first : (int32_t)(7 * n % classes);
+        labels[n] = n % 4 == 3 ? NO_LABEL : n % 3 ? first : (int32_t)(7 * n % classes);
+        if (labels[n] == NO_LABEL) continue;
         for (int64_t j = 0; j < classes; j++) sum += exp((double)row[j] - (double)row[first]);
         loss += log(sum) + (double)row[first] - (double)row[labels[n]];
         correct += labels[n] == first;
+        counted++;
     }
-    float *y_there = array_there(2 * sizeof *y_there), *x_there = floats(x, all);
+    float *y_there = array_there(2 * sizeof *y_there), *x_there = floats(x, all), *dx_there = floats(x, all);
     void *scratch = array_there(cross_entropy_scratch(batch));
-    launch_cross_entropy(stream, x_there, array_upload(labels, bytes), batch, classes, batch, scratch, y_there);
-    const float *y = array_download(y_there, 2 * sizeof *y);
-    cr_assert(fabs((double)y[0] - loss / (double)batch) <= 1e-6 * loss / (double)batch && (double)y[1] == correct,
-              "%d x %d: %g and %g, not %g and %g", (int)batch, (int)classes, (double)y[0], (double)y[1],
-              loss / (double)batch, correct);
+    struct labelled rows = {
+        x_there, array_upload(labels, bytes), array_upload(&counted, sizeof counted), batch, classes, 1};
+    launch_cross_entropy(stream, rows, scratch, y_there);
+    launch_cross_entropy_gradient(stream, rows, dx_there);
+    const float *y = array_download(y_there, 2 * sizeof *y), *dx = array_download(dx_there, (size_t)all * sizeof *dx);
+    const double mean = loss / (double)counted;
+    cr_assert(fabs((double)y[0] - mean) <= 1e-6 * mean && (double)y[1] == correct, "%d x %d: %g and %g, not %g and %g",
+              (int)batch, (int)classes, (double)y[0], (double)y[1], mean, correct);
+    for (int64_t i = 0; i < all; i++)
+        cr_assert((dx[i] == 0) == (labels[i / classes] == NO_LABEL), "row %d: %g", (int)(i / classes), (double)dx[i]);
     for (int wrong = 0; wrong < 2; wrong++) { /* what is no class has no loss */
-        labels[batch / 2] = wrong ? -1 : (int32_t)classes;
-        launch_cross_entropy(stream, x_there, array_upload(labels, bytes), batch, classes, batch, scratch, y_there);
+        labels[batch / 2] = wrong ? -2 : (int32_t)classes;
+        rows.labels = array_upload(labels, bytes);
+        launch_cross_entropy(stream, rows, scratch, y_there);
         y = array_download(y_there, 2 * sizeof *y);
         cr_assert(isnan(y[0]), "label %d of %d: %g", (int)labels[batch / 2], (int)classes, (double)y[0]);
     }

@@ -108,7 +108,7 @@ static const struct row {
     {"global_avg_pool", &cuda_global_avg_pool, 1e-6, {{3, {9, 7, 5}}, {3, {1, 1, 3}}, {3, {8, 8, 40}}}, {0}},
     {"upsample", &cuda_upsample, 1e-6, {{3, {5, 4, 3}}, {3, {8, 6, 16}}}, {.factor = 2}},
     {"upsample", &cuda_upsample, 1e-6, {{3, {2, 3, 1}}, {3, {1, 5, 7}}}, {.factor = 3}},
-    {"cross_entropy", &cuda_cross_entropy, 1e-6, {{1, {2}}, {1, {10}}, {1, {1000}}, {1, {1}}}, {0}},
+    {"cross_entropy", &cuda_cross_entropy, 1e-6, {{1, {2}}, {1, {10}}, {2, {7, 33}}, {3, {3, 4, 5}}}, {0}},
     {"sum", &cuda_sum, 1e-6, {{1, {7}}, {3, {9, 7, 5}}, {2, {100, 130}}}, {0}},
 };
 
@@ -209,10 +209,15 @@ static void fill_arguments(struct pair *p)
     p->host.y = numbers(10, p->y_bytes), p->there.y = array_there(p->y_bytes);
     p->host.dy = numbers(11, p->y_bytes);
     p->there.dy = array_upload(reordered(p, p->node->output, p->host.dy, false), p->y_bytes);
-    int32_t labels[BATCH];
-    for (int n = 0; n < BATCH; n++) labels[n] = (int32_t)(7 * n % shape_elements(&value[0].shape));
-    p->host.labels = memcpy(array_here(sizeof labels), labels, sizeof labels);
-    p->there.labels = array_upload(labels, sizeof labels);
+    const int64_t count = BATCH * graph_labels(p->graph);
+    const size_t bytes = (size_t)count * sizeof(int32_t);
+    int32_t *labels = array_here(bytes);
+    int64_t *counted = array_here(sizeof *counted);
+    for (int64_t n = 0; n < count; n++) labels[n] = (int32_t)(7 * n % shape_width(&value[0].shape));
+    for (int64_t n = 4; n < count; n += 5) labels[n] = LABEL_NONE;
+    for (int64_t n = 0; n < count; n++) *counted += labels[n] != LABEL_NONE;
+    p->host.labels = labels, p->there.labels = array_upload(labels, bytes);
+    p->host.counted = counted, p->there.counted = array_upload(counted, sizeof *counted);
 }
 
 static size_t scratch_of(const struct footprint *f)

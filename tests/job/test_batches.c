@@ -29,6 +29,7 @@ static struct batches *open_batches(const struct dataset_kind *kind, bool shuffl
                                .seed = 3,
                                .shape = {1, {1}},
                                .classes = CLASSES,
+                               .labels = 1,
                                .count = {SAMPLES, SAMPLES}};
     spec = (struct spec){.batch = BATCH};
     backend = (struct backend){.options = {.threads = 2}};

@@ -57,11 +57,13 @@ static void run(const struct onnx_layer *layer, const struct onnx_test *test, co
     put(&s, layer);
     struct kernel_args args = subject_args(&s);
     int32_t *labels = calloc((size_t)c.batch, sizeof *labels);
+    int64_t counted = c.batch;
     cr_assert(labels != NULL);
     if (layer->labels != NULL) {
         memcpy(labels, layer->labels, (size_t)c.batch * sizeof *labels);
         mirror_add(&s.mirror, labels, (size_t)c.batch * sizeof *labels);
-        args.labels = labels;
+        mirror_add(&s.mirror, &counted, sizeof counted);
+        args.labels = labels, args.counted = &counted;
     }
     subject_forward(&s, &args);
     check_outputs(&s, layer, test, where);

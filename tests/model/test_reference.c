@@ -417,7 +417,6 @@ static const struct refusal {
     {"batch_norm_add", {{3, {4, 4, 3}}, {3, {4, 4, 6}}}, {.epsilon = 1e-5}, "one shape, they are 4x4x3 and 4x4x6"},
     {"select", {{1, {12}}}, {0}, "a sequence (tokens x width), its input is 12"},
     {"select", {{2, {12, 5}}}, {.token = 12}, "token 12 is not in its input 12x5: the last is 11"},
-    {"cross_entropy", {{3, {2, 2, 3}}}, {0}, "2x2x3"},
     {"add", {{1, {3}}, {1, {4}}}, {0}, "3 and 4"},
     {"concat", {{3, {4, 4, 3}}, {3, {4, 5, 3}}}, {0}, "differ in channels alone, they are 4x4x3 and 4x5x3"},
     {"concat", {{3, {4, 4, 3}}, {3, {2, 4, 8}}}, {0}, "differ in channels alone, they are 4x4x3 and 2x4x8"},

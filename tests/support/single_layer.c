@@ -85,7 +85,8 @@ void single_open(struct single *single, const char *backend, const char *layer, 
         single->running_bytes[i] = (size_t)state->elements * sizeof(float);
         single->running[i] = memory(single, single->running_bytes[i]);
     }
-    single->labels = memory(single, (size_t)batch * sizeof *single->labels);
+    single->labels = memory(single, (size_t)(batch * graph_labels(single->graph)) * sizeof *single->labels);
+    single->counted = memory(single, sizeof *single->counted);
     single->draw = (struct draw){.mode = RNG_COUNTER, .seed = 7, .node = 3, .step = 5};
     single_fill(single, 0);
 }
@@ -96,7 +97,7 @@ void single_close(struct single *single)
     for (int i = 0; i < NODE_PARAMETERS_MAX; i++) free(single->parameter[i]), free(single->gradient[i]);
     for (int i = 0; i < NODE_STATES_MAX; i++) free(single->running[i]);
     free(single->y), free(single->dy), free(single->saved), free(single->once), free(single->scratch);
-    free(single->labels);
+    free(single->labels), free(single->counted);
     mirror_close(&single->mirror);
     network_destroy(single->network);
     graph_destroy(single->graph);
@@ -128,8 +129,9 @@ void single_fill(struct single *single, uint32_t seed)
         for (size_t k = 0; k < single->running_bytes[i] / sizeof(float); k++)
             single->running[i][k] = 1.5f + single->running[i][k] / 2;
     }
-    uint32_t classes = (uint32_t)shape_elements(&single->graph->value[0].shape);
-    for (uint32_t n = 0; n < single->batch; n++)
+    const uint32_t classes = (uint32_t)shape_width(&single->graph->value[0].shape);
+    *single->counted = single->batch * graph_labels(single->graph);
+    for (uint32_t n = 0; n < *single->counted; n++)
         single->labels[n] = (int32_t)(rng_words(99, RNG_DATA, n, seed, 4, 0).word[0] % classes);
 }
 
@@ -141,6 +143,7 @@ struct kernel_args single_args(const struct single *single)
                                .once = single->evaluate ? NULL : single->once,
                                .scratch = single->scratch,
                                .labels = single->labels,
+                               .counted = single->counted,
                                .draw = single->draw,
                                .evaluate = single->evaluate,
                                .first = !single->evaluate,

@@ -25,6 +25,7 @@ struct single {
     size_t running_bytes[NODE_STATES_MAX];
     float *running[NODE_STATES_MAX];
     int32_t *labels;
+    int64_t *counted; /* all of them; where a test has others, it says how many */
     struct draw draw; /* counter, a fixed seed */
     bool evaluate;
     struct mirror mirror;

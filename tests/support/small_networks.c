@@ -190,6 +190,26 @@ static int transformer(struct graph *graph)
     return v;
 }
 
+/* Two blocks of a decoder, each normalised first (Radford et al., 2019), and a class for every token. */
+static int decoder(struct graph *graph)
+{
+    enum { WIDTH = 12 };
+    int x = add(graph, "embedding", (struct settings){.units = WIDTH, .vocabulary = 20, .positions = 16, .segments = 2},
+                0, -1);
+    for (int b = 0; b < 2; b++) {
+        begin(graph, b ? "block2" : "block1");
+        const struct settings attention = {.heads = 2, .rate = 0.2, .save = b, .causal = true};
+        int v = linear(graph, 3 * WIDTH, ACTIVATION_NONE, layernorm(graph, x));
+        v = linear(graph, WIDTH, ACTIVATION_NONE, add(graph, "attention", attention, v, 0));
+        x = add(graph, "add", (struct settings){.rate = 0}, dropout(graph, 0.1, v), x);
+        v = linear(graph, 4 * WIDTH, ACTIVATION_NONE, layernorm(graph, x));
+        v = linear(graph, WIDTH, ACTIVATION_NONE, add(graph, "gelu", (struct settings){.rate = 0}, v, -1));
+        x = add(graph, "add", (struct settings){.rate = 0}, v, x);
+        graph_group_end(graph);
+    }
+    return linear(graph, 20, ACTIVATION_NONE, layernorm(graph, x));
+}
+
 static int deep(struct graph *graph)
 {
     static const char *const names[] = {"part1", "part2", "part3", "part4", "part5", "part6", "part7"};
@@ -293,6 +313,7 @@ const struct net nets[] = {{"small_cnn", small_cnn, {3, {12, 12, 3}}, 3, 5},
                            {"skips", skips, {3, {8, 8, 3}}, 2, 4},
                            {"normalised", normalised, {3, {8, 8, 3}}, 4, 4},
                            {"mobile", mobile, {3, {8, 8, 3}}, 3, 4},
+                           {"decoder", decoder, {2, {3, 7}}, 3, 20},
                            {NULL, NULL, {0}, 0, 0}};
 
 struct graph *net_build(const struct net *net, enum relu_save relu_save)
@@ -318,6 +339,16 @@ struct bound_net net_bind_to(const char *backend, const struct backend_options *
 struct bound_net net_bind(const struct net *net, enum relu_save relu_save)
 {
     return net_bind_to("ref", &(struct backend_options){.threads = 1}, net, relu_save);
+}
+
+void net_labels(const struct graph *graph, int64_t first, uint32_t step, int64_t classes, int32_t *labels)
+{
+    const int64_t each = graph_labels(graph);
+    for (int64_t s = 0; s < graph->batch; s++)
+        for (int64_t t = 0; t < each; t++) {
+            const bool none = t > 0 && (first + s + 2 * t + step) % 3 == 0;
+            labels[s * each + t] = none ? LABEL_NONE : (int32_t)((first + s + t + step) % classes);
+        }
 }
 
 void net_release(struct bound_net *bound)

@@ -13,7 +13,7 @@ struct net {
 
 /* Ended by a NULL name: a chain with groups and dropout, residual blocks with relu on both arms, VGG16's list at a
  * sixteenth of its width on 32x32 images, a transformer with two encoders, which reads sentences, channels joined over
- * skips, and a residual block with batch_norm. */
+ * skips, a residual block with batch_norm, one with groups of channels, and a decoder with a label for every token. */
 extern const struct net nets[];
 
 /* Not among them: a shortcut around 70 nodes in groups, all one stage; one around ten, each a group; relus before max
@@ -35,4 +35,7 @@ struct bound_net {
 struct bound_net net_bind(const struct net *net, enum relu_save relu_save);
 struct bound_net net_bind_to(const char *backend, const struct backend_options *options, const struct net *net,
                              enum relu_save relu_save);
+/* Labels of the graph's batch, whose first sample has that number, at a step; some have none where there are several a
+ * sample. */
+void net_labels(const struct graph *graph, int64_t first, uint32_t step, int64_t classes, int32_t *labels);
 void net_release(struct bound_net *bound);

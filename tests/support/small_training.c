@@ -14,17 +14,17 @@ const struct learner adamw = {
     "adamw", "linear", {.lr = 1e-2, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.01, .clip = 0.5}};
 
 /* A batch that depends on the step alone. */
-static void make_batch(const struct net *net, uint32_t step, float *x, int32_t *labels)
+static void make_batch(const struct bench *bench, uint32_t step, float *x, int32_t *labels)
 {
+    const struct net *net = bench->net;
     int64_t elements = shape_elements(&net->input);
     if (sentences_fit(&net->input)) sentences_make(x, net->batch, net->input.dim[1], 20, step);
-    for (int64_t s = 0; s < net->batch; s++) {
-        labels[s] = (int32_t)((s + step) % net->classes);
+    net_labels(bench->graph, 0, step, net->classes, labels);
+    for (int64_t s = 0; s < net->batch; s++)
         for (int64_t i = 0; i < elements && !sentences_fit(&net->input); i++) {
             struct philox words = rng_words(7, RNG_DATA, (uint32_t)i, (uint32_t)s, 0, step);
             x[s * elements + i] = rng_uniform(words.word[0]) - 0.5F;
         }
-    }
 }
 
 struct bench set_up_graph(const struct net *net, const char *backend, struct graph *graph)
@@ -93,7 +93,7 @@ void run_plan(const struct trial *t, struct plan *plan, struct trace *trace)
     trace->steps = 0;
     *trace->failure = 0;
     for (int step = 0; step < t->steps; step++) {
-        make_batch(t->bench->net, (uint32_t)step, executor_batch(exec), executor_labels(exec));
+        make_batch(t->bench, (uint32_t)step, executor_batch(exec), executor_labels(exec));
         struct train_result result;
         size_t before = allocations();
         if (train_step(train, (uint32_t)step, &result) != ST_OK) {

@@ -23,7 +23,7 @@ struct course {
 
 static void check(enum status status) { cr_assert(status == ST_OK, "%s", status_message()); }
 
-static void write_batch(const struct net *net, struct executor *exec, uint32_t step)
+static void write_batch(const struct net *net, const struct graph *graph, struct executor *exec, uint32_t step)
 {
     float *x = executor_batch(exec);
     const int64_t elements = net->batch * shape_elements(&net->input);
@@ -31,7 +31,7 @@ static void write_batch(const struct net *net, struct executor *exec, uint32_t s
         sentences_make(x, net->batch, net->input.dim[1], 20, step);
     else
         for (int64_t i = 0; i < elements; i++) x[i] = (float)((i * 7 + step) % 23) / 11 - 1;
-    for (int64_t i = 0; i < net->batch; i++) executor_labels(exec)[i] = (int32_t)((i + step) % net->classes);
+    net_labels(graph, 0, step, net->classes, executor_labels(exec));
 }
 
 /* store_all with dropout, adamw and clipping. false: the backend cannot be opened here. */
@@ -63,7 +63,7 @@ static bool follow(const char *name, const struct net *net, enum rng_mode rng, s
                                                    (size_t)graph->parameter[i].elements * sizeof(float));
     for (uint32_t step = 0; step < STEPS; step++) {
         struct train_result result;
-        write_batch(net, exec, step);
+        write_batch(net, graph, exec, step);
         check(train_step(train, step, &result));
         course->loss[step] = result.loss;
         course->norm[step] = result.gradient_norm;

@@ -105,6 +105,8 @@ Test(equality, normalised_ref) { compare_all(&nets[5], "ref", 2); }
 Test(equality, normalised_cpu) { compare_all(&nets[5], "cpu", STEPS_MANY); }
 Test(equality, vgg_cpu) { compare_all(&nets[2], "cpu", STEPS_MANY); }
 Test(equality, mobile_cpu) { compare_all(&nets[6], "cpu", STEPS_MANY); }
+Test(equality, decoder_ref) { compare_all(&nets[7], "ref", 2); }
+Test(equality, decoder_cpu) { compare_all(&nets[7], "cpu", STEPS_MANY); }
 
 static void compare_on_device(const struct net *net)
 {
@@ -118,6 +120,7 @@ Test(equality, skips_cuda) { compare_on_device(&nets[4]); }
 Test(equality, transformer_cuda) { compare_on_device(&nets[3]); }
 Test(equality, normalised_cuda) { compare_on_device(&nets[5]); }
 Test(equality, mobile_cuda) { compare_on_device(&nets[6]); }
+Test(equality, decoder_cuda) { compare_on_device(&nets[7]); }
 
 /* Relus taken after their pools, whatever they keep, against all of them where they were written: each policy once. */
 static void compare_after_pools(const struct net *net, const char *backend)

@@ -38,7 +38,7 @@ static void open_with(struct bench *b, const struct net *net, const struct train
     float *x = executor_batch(b->exec);
     for (int64_t i = 0; i < b->graph->batch * shape_elements(&b->graph->value[0].shape); i++)
         x[i] = (float)(i % 13) / 13 - 0.5f;
-    for (int64_t i = 0; i < b->graph->batch; i++) executor_labels(b->exec)[i] = (int32_t)(i % net->classes);
+    net_labels(b->graph, 0, 0, net->classes, executor_labels(b->exec));
 }
 
 static void open_bench(struct bench *b, const struct net *net, double lr, double momentum)

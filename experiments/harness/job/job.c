@@ -93,12 +93,26 @@ struct executor_options job_exec_options(const struct job *job)
     };
 }
 
+/* A label for each row of what the loss reads. */
+static enum status check_rows(const struct job *job, const struct node *loss)
+{
+    const int64_t rows = graph_labels(job->graph), labels = job->dataset->labels;
+    char text[96];
+    if (rows == labels) return ST_OK;
+    return fail(ST_SPEC,
+                "model: loss %s reads %lld label%s a sample from its input %s, but data set '%s' has %lld; expected %s",
+                loss->layer->name, (long long)rows, rows == 1 ? "" : "s",
+                shape_print(&job->graph->value[loss->inputs[0]].shape, text), job->dataset->kind->name,
+                (long long)labels, labels == 1 ? "a vector, as flatten and select make one" : "a row for each of them");
+}
+
 /* Of the splits that the run reads, if the loss uses labels. */
 static enum status check_labels(struct job *job)
 {
     const struct graph *graph = job->graph;
     const struct node *loss = &graph->node[graph->nodes - 1];
-    const int64_t classes = shape_elements(&graph->value[loss->inputs[0]].shape);
+    const int64_t classes = shape_width(&graph->value[loss->inputs[0]].shape);
+    TRY(check_rows(job, loss));
     if (!loss->layer->predicts) return ST_OK;
     TRY(dataset_check_labels(job->dataset, SPLIT_TRAIN, classes));
     if (job->spec->eval_every <= 0 || job->spec->eval_split == SPLIT_TRAIN) return ST_OK;

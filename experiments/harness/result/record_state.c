@@ -43,12 +43,13 @@ static void layout_batches(struct h5 *h5, const struct graph *graph)
     int rank = 1 + extent_of(&graph->value[0].shape, extent + 1);
     h5_series(h5, "/state/step", NUMBER_U32, 0, NULL);
     h5_series(h5, "/state/x", NUMBER_F32, rank, extent);
-    h5_series(h5, "/state/labels", NUMBER_I32, 1, extent);
+    extent[1] = (hsize_t)graph_labels(graph);
+    h5_series(h5, "/state/labels", NUMBER_I32, graph_labels(graph) > 1 ? 2 : 1, extent);
     h5_scale(h5, "/state/step", "step");
     h5_attach(h5, "/state/x", 0, "/state/step");
     h5_attach(h5, "/state/labels", 0, "/state/step");
     h5_describe(h5, "/state/x", NULL, "the batch of each step: step, sample, then H W C");
-    h5_describe(h5, "/state/labels", NULL, "class of each sample of each step");
+    h5_describe(h5, "/state/labels", NULL, "class of each sample, or of each of its rows, of each step");
 }
 
 void record_state_layout(struct h5 *h5, const struct job *job)

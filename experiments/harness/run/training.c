@@ -70,7 +70,7 @@ static enum status check_recorded(const struct training *t, const struct step_re
 
 static enum status record_training_step(struct training *t, struct step_record *s)
 {
-    s->metric = s->result.correct / (float)t->job->spec->batch;
+    s->metric = s->result.counted ? s->result.correct / (float)s->result.counted : 0;
     s->live_peak = live_peak(t);
     s->rss = process_rss();
     s->live = record_wants_memory(t->job->spec, s->step) ? live_bytes(t) : NULL;
@@ -136,38 +136,40 @@ static enum status one_step(struct training *t, uint32_t step)
     return record_training_step(t, &s);
 }
 
-/* Adds the loss and the correct predictions of count samples of the evaluated split to sum, in the memory of the
- * training run. */
-static enum status add_samples(struct training *t, int64_t first, int64_t count, double sum[2])
+/* Adds the loss, the correct predictions and the number of labels of count samples of the evaluated split to sum, in
+ * the memory of the training run. */
+static enum status add_samples(struct training *t, int64_t first, int64_t count, double sum[3])
 {
     const struct spec *spec = t->job->spec;
     float loss[2];
     TRY(batches_in_order(t->batches, (enum split)spec->eval_split, first, count, executor_batch(t->exec),
                          executor_labels(t->exec)));
     TRY(executor_run_plan(t->exec, t->job->evaluation, (uint32_t)t->report.steps, loss));
-    sum[0] += (double)loss[0] * (double)spec->batch;
+    const double counted = (double)t->job->backend->moment.counted;
+    sum[0] += (double)loss[0] * counted;
     sum[1] += (double)loss[1];
+    sum[2] += counted;
     return ST_OK;
 }
 
-/* Loss and accuracy over the whole split; every sample counts once. The last batch is filled with copies of its last
+/* Loss and accuracy over the whole split; every label counts once. The last batch is filled with copies of its last
  * sample; a batch of copies alone gives the share of one copy, which is subtracted. */
 static enum status one_evaluation(struct training *t)
 {
     const struct spec *spec = t->job->spec;
     const int64_t samples = t->job->dataset->count[spec->eval_split], batch = spec->batch;
-    double sum[2] = {0}, copies[2] = {0};
+    double sum[3] = {0}, copies[3] = {0};
     for (int64_t first = 0; first < samples; first += batch) {
         const int64_t count = samples - first < batch ? samples - first : batch;
         if ((t->report.stopped = signals_pending())) return ST_OK;
         TRY(add_samples(t, first, count, sum));
         if (count == batch) continue;
         TRY(add_samples(t, first + count - 1, 1, copies));
-        for (int i = 0; i < 2; i++) sum[i] -= copies[i] / (double)batch * (double)(batch - count);
+        for (int i = 0; i < 3; i++) sum[i] -= copies[i] / (double)batch * (double)(batch - count);
     }
     const struct eval_record eval = {.step = (uint32_t)t->report.steps,
-                                     .loss = (float)(sum[0] / (double)samples),
-                                     .accuracy = (float)(sum[1] / (double)samples)};
+                                     .loss = sum[2] > 0 ? (float)(sum[0] / sum[2]) : 0,
+                                     .accuracy = sum[2] > 0 ? (float)(sum[1] / sum[2]) : 0};
     TRY(record_eval(t->record, &eval));
     t->report.accuracy = eval.accuracy;
     progress_eval(&t->progress, &eval, split_names[spec->eval_split]);

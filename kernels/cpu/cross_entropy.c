@@ -1,0 +1,155 @@
+/* Softmax cross-entropy of rows; see framework/layers/cross_entropy.c. A vector a sample is left to the reference
+ * kernel.
+ *
+ * Contract: one thread computes a row from start to end, in sums of a fixed order, 16 floats side by side and pieces in
+ * double; the rows' losses are added in double in ascending order. So the bits of the results depend neither on threads
+ * nor on vectors. A share below exp(-87) of the largest is 0; the difference of two scores is rounded, so that a share
+ * of exp(-d) is within d 2^-24 of itself. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu.h"
+#include "element_loops.h"
+#include "numerics/element_exp.h"
+
+enum { PIECE = 512 }; /* elements whose exponentials are added in float */
+
+struct entropy {
+    struct backend *backend;
+    const struct kernel *reference; /* for vectors, with its state; else NULL */
+    void *state;
+    int64_t batch, rows, classes;
+    int threads;
+};
+
+/* A row's loss, and whether it is predicted. */
+struct term {
+    double loss, correct;
+};
+
+static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
+                           struct footprint *footprint, void **state)
+{
+    const struct shape *x = &graph->value[node->inputs[0]].shape;
+    struct entropy *e = *state = allocate(1, sizeof *e);
+    e->backend = backend;
+    e->batch = graph->batch;
+    e->threads = (int)backend->options.threads;
+    e->classes = shape_width(x);
+    e->rows = graph->batch * (shape_elements(x) / e->classes);
+    if (x->rank == 1) {
+        e->reference = &node->layer->reference;
+        return e->reference->prepare(backend, graph, node, footprint, &e->state);
+    }
+    *footprint = node->layer->footprint;
+    footprint->forward_scratch = (size_t)e->rows * sizeof(struct term);
+    footprint->implementation = "loops";
+    return ST_OK;
+}
+
+static void release(void *state)
+{
+    struct entropy *e = state;
+    if (e->reference) e->reference->release(e->state);
+    free(e);
+}
+
+static float largest(const float *x, int64_t count)
+{
+    float most = -INFINITY;
+#pragma omp simd reduction(max : most)
+    for (int64_t j = 0; j < count; j++) most = x[j] > most ? x[j] : most;
+    return most;
+}
+
+/* exp(x - most), of at most 0. */
+static inline float power_of(float x, float most)
+{
+    const float power = x - most, least = power < -87.0f ? -87.0f : power;
+    return element_of_bits(element_bits(element_exp(least, 0)) & (power < -87.0f ? 0 : UINT32_MAX));
+}
+
+/* The sum of the powers of up to PIECE elements. */
+static double piece_sum(const float *restrict x, int64_t count, float most)
+{
+    float power[PIECE];
+    vector sums = {0};
+    double sum = 0;
+    memset(power, 0, sizeof power);
+#pragma omp simd
+    for (int64_t j = 0; j < count; j++) power[j] = power_of(x[j], most);
+    for (int64_t j = 0; j < count; j += VECTOR) sums += vector_at(power + j);
+    for (int i = 0; i < VECTOR; i++) sum += (double)sums[i];
+    return sum;
+}
+
+static double row_sum(const float *x, int64_t count, float most)
+{
+    double sum = 0;
+    for (int64_t first = 0; first < count; first += PIECE)
+        sum += piece_sum(x + first, count - first < PIECE ? count - first : PIECE, most);
+    return sum;
+}
+
+/* Whether the label's element is the first of the largest. */
+static bool is_first(const float *x, int64_t label, float most)
+{
+    if (x[label] != most) return false;
+    for (int64_t j = 0; j < label; j++)
+        if (x[j] == most) return false;
+    return true;
+}
+
+static struct term term_of(const struct entropy *e, const float *x, int32_t label)
+{
+    if (label == LABEL_NONE) return (struct term){0, 0};
+    const float most = largest(x, e->classes);
+    return (struct term){log(row_sum(x, e->classes, most)) + (double)most - (double)x[label], is_first(x, label, most)};
+}
+
+static enum status forward(void *state, const struct kernel_args *args)
+{
+    const struct entropy *e = state;
+    if (e->reference) return e->reference->forward(e->state, args);
+    struct term *term = args->scratch;
+    double loss = 0, correct = 0;
+    TRY(labels_expected(args->labels, e->batch, e->rows / e->batch, e->classes));
+#pragma omp parallel for schedule(static) num_threads(e->threads)
+    for (int64_t n = 0; n < e->rows; n++)
+        term[n] = term_of(e, (const float *)args->x[0] + n * e->classes, args->labels[n]);
+    for (int64_t n = 0; n < e->rows; n++) loss += term[n].loss, correct += term[n].correct;
+    ((float *)args->y)[0] = *args->counted ? (float)(loss / (double)*args->counted) : 0;
+    ((float *)args->y)[1] = (float)correct;
+    clock_lap(e->backend, CLOCK_OTHER);
+    return ST_OK;
+}
+
+static void row_gradient(const struct entropy *e, const float *restrict x, int32_t label, double counted,
+                         float *restrict dx)
+{
+    if (label == LABEL_NONE) {
+        memset(dx, 0, (size_t)e->classes * sizeof *dx);
+        return;
+    }
+    const float most = largest(x, e->classes);
+    const double sum = row_sum(x, e->classes, most);
+    const float factor = (float)(1 / (sum * counted));
+#pragma omp simd
+    for (int64_t j = 0; j < e->classes; j++) dx[j] = power_of(x[j], most) * factor;
+    dx[label] = (float)(((double)power_of(x[label], most) / sum - 1) / counted);
+}
+
+static enum status backward(void *state, const struct kernel_args *args)
+{
+    const struct entropy *e = state;
+    if (e->reference) return e->reference->backward(e->state, args);
+#pragma omp parallel for schedule(static) num_threads(e->threads)
+    for (int64_t n = 0; n < e->rows; n++)
+        row_gradient(e, (const float *)args->x[0] + n * e->classes, args->labels[n], (double)*args->counted,
+                     (float *)args->dx[0] + n * e->classes);
+    clock_lap(e->backend, CLOCK_OTHER);
+    return ST_OK;
+}
+
+const struct kernel cpu_cross_entropy = {true, prepare, forward, backward, release};
