@@ -14,15 +14,15 @@ enum lengths { LENGTHS_FULL, LENGTHS_VARIED };
 struct dataset_settings {
     struct setting_list shape; /* ones, synthetic: H, W, C, or one number */
     int64_t classes;           /* ones, synthetic, synthetic-tokens */
-    int64_t samples;           /* synthetic, synthetic-tokens: per split; files: the first of each, 0: all */
+    int64_t samples;           /* synthetic ones: per split; files: the first of each, 0: all */
     const char *path;          /* folder of the files; NULL: searched, see dataset_open */
     int64_t resize;            /* images: side after bilinear resize, 0: as they are */
     int normalize;             /* enum normalize: pixels as 0..255, 0..1, or per-channel mean 0 and deviation 1 with the
                                   data set's published constants */
     bool shuffle;
-    int64_t max_length;      /* tokens: places of a sequence */
+    int64_t max_length;      /* tokens: places of a sequence; text: `length` */
     const char *vocabulary;  /* tweets: file, NULL: built */
-    int64_t vocabulary_size; /* tweets: most tokens of one that is built, 0: unset; synthetic-tokens: different ones */
+    int64_t vocabulary_size; /* tweets: most tokens of one that is built, 0: unset; synthetic tokens: different ones */
     int lengths;             /* synthetic-tokens: enum lengths */
 };
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BATCH = 37 };
+enum { BATCH = 37, LABELS_MAX = 9 };
 
 /* Settings with which every kind opens; small, but not square. */
 static struct dataset *open_kind(const struct dataset_kind *kind, bool shuffle, uint64_t seed)
@@ -29,11 +29,24 @@ static struct dataset *open_kind(const struct dataset_kind *kind, bool shuffle, 
     return dataset;
 }
 
-static bool in_range(const struct dataset *dataset, const float *x, int64_t elements, int32_t label)
+static bool in_range(const struct dataset *dataset, const float *x, int64_t elements, const int32_t *label)
 {
     for (int64_t i = 0; i < elements; i++)
         if (!isfinite(x[i])) return false;
-    return label >= 0 && label < dataset->classes;
+    for (int64_t i = 0; i < dataset->labels; i++)
+        if (label[i] < 0 || label[i] >= dataset->classes) return false;
+    return true;
+}
+
+static int64_t classes_of(const char *name)
+{
+    static const struct {
+        const char *name;
+        int64_t classes;
+    } others[] = {{"tweets", 3}, {"text", 256}, {"synthetic-text", 200}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (!strcmp(others[i].name, name)) return others[i].classes;
+    return 10;
 }
 
 Test(datasets, have_samples_and_classes)
@@ -41,9 +54,9 @@ Test(datasets, have_samples_and_classes)
     for (const struct dataset_kind *const *kind = dataset_table; *kind; kind++) {
         struct dataset *dataset = open_kind(*kind, true, 1);
         cr_assert(dataset_find((*kind)->name) == *kind);
-        cr_assert(dataset->classes == (strcmp((*kind)->name, "tweets") == 0 ? 3 : 10) &&
-                      shape_elements(&dataset->shape) > 0,
-                  "%s", (*kind)->name);
+        cr_assert(dataset->classes == classes_of((*kind)->name) && shape_elements(&dataset->shape) > 0, "%s",
+                  (*kind)->name);
+        cr_assert(dataset->labels == (strstr((*kind)->name, "text") ? 9 : 1), "%s", (*kind)->name);
         for (int split = 0; split < SPLITS; split++)
             cr_assert((dataset->count[split] > 0) == (*kind)->sized, "%s", (*kind)->name);
         cr_assert(dataset->synthetic == (dataset->files == 0), "%s", (*kind)->name);
@@ -59,7 +72,8 @@ Test(datasets, batches_do_not_depend_on_order_or_threads)
         int64_t elements = shape_elements(&dataset->shape), indices[BATCH];
         size_t bytes = (size_t)elements * sizeof(float);
         float *x = malloc(BATCH * bytes), *one = malloc(bytes);
-        int32_t labels[BATCH], label;
+        const int64_t each = dataset->labels;
+        int32_t labels[BATCH * LABELS_MAX], label[LABELS_MAX];
         for (enum split split = SPLIT_TRAIN; split < ((*kind)->sized ? SPLITS : SPLIT_TEST); split++) {
             int64_t count = (*kind)->sized ? dataset->count[split] : 1000;
             for (int64_t i = 0; i < BATCH; i++) indices[i] = (i * i * 31 + 5) % count;
@@ -67,9 +81,10 @@ Test(datasets, batches_do_not_depend_on_order_or_threads)
                 memset(x, 0xFF, BATCH * bytes);
                 cr_assert(dataset_batch(dataset, split, indices, BATCH, x, labels, threads) == ST_OK);
                 for (int64_t i = BATCH - 1; i >= 0; i--) {
-                    cr_assert((*kind)->sample(dataset, split, indices[i], one, &label) == ST_OK);
+                    cr_assert((*kind)->sample(dataset, split, indices[i], one, label) == ST_OK);
                     cr_assert(in_range(dataset, one, elements, label), "%s", (*kind)->name);
-                    cr_assert(label == labels[i] && memcmp(one, x + i * elements, bytes) == 0, "%s", (*kind)->name);
+                    cr_assert(!memcmp(label, labels + i * each, (size_t)each * sizeof *label), "%s", (*kind)->name);
+                    cr_assert(!memcmp(one, x + i * elements, bytes), "%s", (*kind)->name);
                 }
             }
         }
@@ -85,7 +100,7 @@ Test(datasets, refuse_an_index_out_of_range)
         struct dataset *dataset = open_kind(*kind, true, 1);
         size_t elements = (size_t)shape_elements(&dataset->shape);
         float *x = malloc(4 * elements * sizeof *x);
-        int32_t labels[4];
+        int32_t labels[4 * LABELS_MAX];
         int64_t beyond[] = {0, 0, 0, dataset->count[SPLIT_TEST]}, negative[] = {0, -1, 0, 0};
         cr_assert(dataset_batch(dataset, SPLIT_TEST, beyond, 4, x, labels, 2) == ST_FAILED, "%s", (*kind)->name);
         cr_assert(strstr(status_message(), (*kind)->name), "%s", status_message()); /* from another thread */

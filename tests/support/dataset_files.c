@@ -25,6 +25,7 @@ uint8_t hand_made_pixel(int f, int i, int c, int row, int column)
     return (uint8_t)(f * 57 + i * 11 + c * 83 + row * 7 + column * column * 3);
 }
 
+uint8_t hand_made_byte(int i) { return (uint8_t)(i * i % 251 + i % 3); }
 uint8_t hand_made_label(int f, int i) { return (uint8_t)((f * 3 + i) % 10); }
 
 static uint8_t *put_word(uint8_t *at, uint32_t word)
@@ -90,6 +91,13 @@ static void hand_write_tweets(void)
     hand_write("tweets.csv", text, (size_t)(at - text), false);
 }
 
+static void hand_write_text(void)
+{
+    char text[HAND_TEXT];
+    for (int i = 0; i < HAND_TEXT; i++) text[i] = (char)hand_made_byte(i);
+    hand_write("input.txt", text, sizeof text, false);
+}
+
 static void write_made(const char *name, uint8_t *(*make)(int, size_t *), int f, bool zipped)
 {
     size_t bytes;
@@ -114,5 +122,6 @@ const char *hand_made_folder(void)
     write_made("train-labels-idx1-ubyte", hand_idx_labels, 0, false);
     write_made("t10k-labels-idx1-ubyte", hand_idx_labels, 1, false);
     hand_write_tweets();
+    hand_write_text();
     return folder;
 }

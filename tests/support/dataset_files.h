@@ -12,15 +12,17 @@ enum {
     HAND_IDX_HEIGHT = 6,
     HAND_IDX_WIDTH = 9,
     HAND_TWEETS = 123,
+    HAND_TEXT = 1000,
 };
 
 /* The folder, with well-formed CIFAR-10 files (HAND_CIFAR_RECORDS each) and IDX files (the images gzipped, the labels
- * not) and tweets.csv in it; made at the first call of a process, removed at its exit. */
+ * not), tweets.csv and input.txt in it; made at the first call of a process, removed at its exit. */
 const char *hand_made_folder(void);
 
 /* Their contents: the pixel of plane c of image i (CIFAR: of file f; IDX: f is the split, c is 0), and its label. */
 uint8_t hand_made_pixel(int f, int i, int c, int row, int column);
 uint8_t hand_made_label(int f, int i);
+uint8_t hand_made_byte(int i); /* of input.txt */
 
 /* Writes bytes bytes to hand_made_folder()/name, gzipped or not. */
 void hand_write(const char *name, const void *data, size_t bytes, bool zipped);
