@@ -47,7 +47,7 @@ static void expect_memory(const struct plan_data *a, const struct outcome *o, si
     memory[STATIC_OPTIMIZER] = parameters * a->optimizer_copies;
     for (int i = 0; i < a->states; i++) state += round_up(a->state[i].elements * sizeof(float));
     memory[STATIC_STATE] = state;
-    memory[STATIC_INPUTS] = round_up(a->batch_bytes) + round_up(a->batch * sizeof(int32_t));
+    memory[STATIC_INPUTS] = round_up(a->batch_bytes) + round_up(a->batch * a->labels * sizeof(int32_t));
     memory[STATIC_DEVICE] = a->device_bytes;
     memcpy(memory + STATICS, o->peak, sizeof o->peak);
 }

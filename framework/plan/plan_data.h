@@ -97,10 +97,10 @@ struct plan_data {
     struct plan_data_use *use;
     struct plan_data_operand *operand; /* the same as those of the ops */
 
-    /* What it was made with. batch_bytes: of value 0; device_bytes: what a device keeps besides, the next batch and
-     * what it updates parameters with; optimizer_copies: state, in copies of the parameters; evaluation_arena: what the
-     * forward of an evaluation needs of the same arena, 0: there is none. */
-    size_t batch, slices, batch_bytes, device_bytes, optimizer_copies, granularity, evaluation_arena;
+    /* What it was made with. labels: of a sample; batch_bytes: of value 0; device_bytes: what a device keeps besides,
+     * the next batch and what it updates parameters with; optimizer_copies: state, in copies of the parameters;
+     * evaluation_arena: what the forward of an evaluation needs of the same arena, 0: there is none. */
+    size_t batch, labels, slices, batch_bytes, device_bytes, optimizer_copies, granularity, evaluation_arena;
     size_t rng, drop_dead; /* enum rng_mode; 0 or 1 */
     bool evaluate;
 

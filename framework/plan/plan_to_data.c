@@ -127,6 +127,7 @@ void plan_network_to_data(const struct network *network, const struct plan_optio
         .parameters = graph->parameters,
         .states = graph->states,
         .batch = (size_t)graph->batch,
+        .labels = (size_t)graph_labels(graph),
         .slices = (size_t)graph->slices,
         .batch_bytes = graph->value[0].bytes,
         .device_bytes = plan_device_bytes(network, options),

@@ -295,6 +295,7 @@ static void write_numbers(struct h5 *h5, const struct job *job, const struct pla
     for (int i = 0; i < COUNTS; i++) h5_attribute_u64(h5, "/plan", plan_data_count_names[i], a->count[i]);
     for (int i = 0; i < REALS; i++) h5_attribute_f64(h5, "/plan", plan_data_real_names[i], a->real[i]);
     for (int i = 0; i < SETTINGS; i++) table_write_attributes(h5, "/plan", settings[i], a);
+    h5_attribute_u64(h5, "/plan", "labels", a->labels);
     h5_attribute_u64(h5, "/plan", "preparing_ns", job->preparing_ns);
     h5_attribute_u64(h5, "/plan", "planning_ns", job->planning_ns);
     h5_attribute_u64(h5, "/plan", "checking_ns", job->checking_ns);
@@ -366,6 +367,7 @@ static void read_numbers(struct h5 *h5, struct plan_data *a, bool added, struct 
     for (int i = 0; i < REALS; i++)
         h5_read_value(h5, "/plan", plan_data_real_names[i], NUMBER_F64, false, &a->real[i], NULL);
     a->slices = 1;
+    a->labels = h5_read_attribute_u64(h5, "/plan", "labels", 1);
     for (int i = 0; i < SETTINGS; i++) table_read_attributes(h5, "/plan", settings[i], a, added, region);
     a->schedule = h5_read_text(h5, "/plan/schedule", region);
     const int categories = MEMORY_CATEGORIES - !added;
