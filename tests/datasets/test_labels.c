@@ -51,3 +51,39 @@ Test(labels, without_an_output_are_refused_when_planning)
     cli_expect(&cli, 0, "plan hand.yaml");
     cli_close(&cli);
 }
+
+/* A loss reads a label for each row of its input, and the data has so many. */
+Test(labels, of_another_number_are_refused_when_planning)
+{
+    static const struct {
+        const char *model, *data, *says;
+    } cases[] = {
+        {"[embedding: {vocabulary: 9, positions: 8, units: 3}, linear: {units: classes}]",
+         "synthetic-tokens, max_length: 8, vocabulary_size: 9",
+         "model: loss cross_entropy reads 8 labels a sample from its input 8x3, but data set 'synthetic-tokens' has 1; "
+         "expected a vector, as flatten and select make one"},
+        {"[embedding: {vocabulary: 9, positions: 8, units: 3}, select, linear: {units: classes}]",
+         "synthetic-text, length: 8, vocabulary_size: 9",
+         "model: loss cross_entropy reads 1 label a sample from its input 9, but data set 'synthetic-text' has 8; "
+         "expected a row for each of them"},
+        {"[conv: {channels: 4, kernel: 1}]", "synthetic, shape: [2, 3, 1], classes: 4",
+         "model: loss cross_entropy reads 6 labels a sample from its input 2x3x4, but data set 'synthetic' has 1; "
+         "expected a vector"},
+        {"[embedding: {vocabulary: 300, positions: 8, units: 3}, linear: {units: 4}]",
+         "synthetic-text, length: 8, vocabulary_size: 9", "; expected 0..3, as the model has 4 outputs"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct cli cli;
+        char spec[1024];
+        cli_open(&cli);
+        snprintf(spec, sizeof spec,
+                 "rematch: 1\nname: rows\nmodel: {layers: %s}\ndata: {name: %s}\nbatch: 2\nsteps: 1\n"
+                 "optimizer: {lr: 0.1}\nbackend: ref\n",
+                 cases[i].model, cases[i].data);
+        cli_file(&cli, "rows.yaml", spec);
+        cli_expect(&cli, 2, "plan rows.yaml");
+        cli_complains(&cli, cases[i].says);
+        cr_assert(cli_repeats(&cli, "error: ") == 1, "%s", cli.err);
+        cli_close(&cli);
+    }
+}

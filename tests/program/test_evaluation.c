@@ -100,3 +100,93 @@ Test(evaluation, predicts_with_the_final_running_state)
         cli_close(&cli);
     }
 }
+
+/* ---- a label for every token ---- */
+
+enum { TEXTS = 10, TOKENS = 5, WORDS = 12, WIDTH = 6 };
+
+static const char token_spec[] =
+    "rematch: 1\nname: tokens\nmodel:\n  layers:\n"
+    "    - embedding: {name: table, vocabulary: 12, positions: 5, segments: 1, units: 6}\n"
+    "    - linear: {name: last, units: classes, bias: false}\n"
+    "data: {name: synthetic-text, length: 5, vocabulary_size: 12, samples: 10}\nbatch: 10\nsteps: 3\n"
+    "optimizer: {lr: 0.5}\neval: {split: train}\nrecord: {state: true}\n";
+
+/* Loss and share of correct predictions over the last batch, which holds all samples of the split. */
+static void expected_of_tokens(const char *path, double *loss, double *accuracy)
+{
+    float *x = floats_of(path, "/state/x", STEPS * TEXTS * 3 * TOKENS);
+    float *labels = floats_of(path, "/state/labels", STEPS * TEXTS * TOKENS);
+    float *word = values(path, "/state/final/%s.word", "table", WORDS * WIDTH);
+    float *position = values(path, "/state/final/%s.position", "table", TOKENS * WIDTH);
+    float *segment = values(path, "/state/final/%s.segment", "table", WIDTH);
+    float *weight = values(path, "/state/final/%s.weight", "last", WORDS * WIDTH);
+    *loss = *accuracy = 0;
+    for (int i = 0; i < TEXTS * TOKENS; i++) {
+        const int n = (STEPS - 1) * TEXTS + i / TOKENS, t = i % TOKENS;
+        const int id = (int)x[n * 3 * TOKENS + t], label = (int)labels[n * TOKENS + t];
+        double out[WORDS] = {0}, sum = 0;
+        int best = 0;
+        for (int c = 0; c < WORDS; c++) {
+            for (int k = 0; k < WIDTH; k++)
+                out[c] += (double)weight[c * WIDTH + k] *
+                          ((double)word[id * WIDTH + k] + (double)position[t * WIDTH + k] + (double)segment[k]);
+            sum += exp(out[c]);
+            if (out[c] > out[best]) best = c;
+        }
+        *loss += (log(sum) - out[label]) / (TEXTS * TOKENS);
+        *accuracy += (best == label) / (double)(TEXTS * TOKENS);
+    }
+    free(x), free(labels), free(word), free(position), free(segment), free(weight);
+}
+
+static void run_tokens(struct cli *cli, const char *settings, char path[512], float figures[2])
+{
+    char command[256];
+    snprintf(command, sizeof command, "run tokens.yaml --only variant %s", settings);
+    cli_expect(cli, 0, command);
+    cli_run(cli, "mv results/tokens/*.h5 run.h5", "verify run.h5");
+    cr_assert(cli->code == 0, "%s%s", cli->out, cli->err);
+    snprintf(path, 512, "%s/run.h5", cli->folder);
+    float *loss = floats_of(path, "/eval/loss", 1), *accuracy = floats_of(path, "/eval/accuracy", 1);
+    figures[0] = *loss, figures[1] = *accuracy;
+    free(loss), free(accuracy);
+}
+
+Test(evaluation, is_the_mean_over_labels)
+{
+    static const char *const backends[] = {"backend=ref", "backend=cpu", "backend=cpu slices=5 policy=microbatch"};
+    for (int i = 0; i < 3; i++) {
+        struct cli cli;
+        char path[512];
+        float figures[2];
+        double loss, accuracy;
+        cli_open(&cli);
+        cli_file(&cli, "tokens.yaml", token_spec);
+        run_tokens(&cli, backends[i], path, figures);
+        expected_of_tokens(path, &loss, &accuracy);
+        cr_assert(fabs((double)figures[0] - loss) < 1e-5 * loss, "%g, not %g", (double)figures[0], loss);
+        cr_assert(fabs((double)figures[1] - accuracy) < 1e-6 && accuracy > 0, "%g, not %g", (double)figures[1],
+                  accuracy);
+        cli_close(&cli);
+    }
+}
+
+/* The copies that fill the last batch do not count. */
+Test(evaluation, counts_every_label_once_whatever_the_batch)
+{
+    static const char *const batches[] = {"batch=10", "batch=5", "batch=4", "batch=3", "batch=9"};
+    float first[2] = {0}, figures[2];
+    for (int i = 0; i < 5; i++) {
+        struct cli cli;
+        char path[512], settings[80];
+        cli_open(&cli);
+        cli_file(&cli, "tokens.yaml", token_spec);
+        snprintf(settings, sizeof settings, "%s steps=1 optimizer.lr=1e-9", batches[i]);
+        run_tokens(&cli, settings, path, figures);
+        if (i == 0) first[0] = figures[0], first[1] = figures[1];
+        cr_assert(fabsf(figures[0] - first[0]) < 1e-6F * first[0], "%g, not %g", (double)figures[0], (double)first[0]);
+        cr_assert(fabsf(figures[1] - first[1]) < 1e-6F, "%g, not %g", (double)figures[1], (double)first[1]);
+        cli_close(&cli);
+    }
+}
