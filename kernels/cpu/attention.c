@@ -1,7 +1,9 @@
 /* Multi-head attention, a head of a sample at a time; see framework/layers/attention.c. Products are oneDNN's sgemm,
  * which in a parallel region runs on the calling thread alone; softmax and dropout are loops. Causal attention takes
  * CAUSAL_ROWS queries at a time with the keys up to the last of them: half of the products, and scratch that grows with
- * T alone. Then gradients of keys and values are sums over those blocks in ascending order.
+ * T alone. Then gradients of keys and values are sums over those blocks in ascending order, where several heads of
+ * queries read them over all heads' blocks. With rope, turned queries and keys lie in scratch, and gradients are turned
+ * back in place.
  *
  * Contract: one thread computes a head from start to end and every sum has a fixed order, so the bits of the results
  * depend neither on threads nor on what is saved. A probability below exp(-87) of its row's largest is 0. Scratch is a
@@ -20,56 +22,133 @@ enum { PIECE = 4096, CAUSAL_ROWS = 64 }; /* PIECE: numbers drawn at a time */
 
 struct attention {
     struct backend *backend;
-    int64_t batch, heads, tokens, width; /* width: D */
-    int64_t rows;                        /* queries at a time */
-    bool causal;
+    int64_t batch, heads, kv_heads, tokens;
+    int64_t width, stride, out; /* of a head; of rows of x; of y: D */
+    int64_t rows;               /* queries at a time */
+    bool causal, rope;
+    float *turn; /* rope: cos and sin of token t and pair i at 2 (t d / 2 + i) */
     float scale; /* 1 / sqrt(D / heads) */
     double rate;
     int threads;
-    size_t room, each; /* bytes of a block of rows x T in scratch; of a thread in the scratch of a backward */
+    size_t room,
+        rotated; /* bytes of scratch: of a block of rows x T; of turned queries or keys, 0: they are not turned */
+    size_t forward, backward; /* of a thread's scratch */
 };
+
+/* The angles, in double. */
+static float *make_turns(int64_t tokens, int64_t width)
+{
+    float *turn = allocate((size_t)(tokens * width), sizeof *turn);
+    for (int64_t t = 0; t < tokens; t++)
+        for (int64_t c = 0; c < width; c += 2) {
+            const double angle = (double)t * pow(10000, -(double)c / (double)width);
+            turn[t * width + c] = (float)cos(angle);
+            turn[t * width + c + 1] = (float)sin(angle);
+        }
+    return turn;
+}
+
+/* Bytes of scratch; adds: a gradient is a sum of several products. */
+static void choose_scratch(struct attention *a, bool saves, bool adds)
+{
+    const size_t rows = round_up((size_t)(a->tokens * a->width) * sizeof(float));
+    a->room = round_up((size_t)(a->rows * a->tokens) * sizeof(float));
+    a->rotated = a->rope ? rows : 0;
+    a->forward = a->room + 2 * a->rotated;
+    a->backward = a->room * (size_t)(1 + (a->rate > 0) + !saves) + 2 * a->rotated + (adds ? rows : 0);
+}
 
 static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
                            struct footprint *footprint, void **state)
 {
-    const struct shape *y = &graph->value[node->output].shape;
+    const struct shape *x = &graph->value[node->inputs[0]].shape, *y = &graph->value[node->output].shape;
+    const int64_t heads = node_integer(node, "heads"), kv_heads = node_integer(node, "kv_heads");
     struct attention *a = *state = allocate(1, sizeof *a);
     *a = (struct attention){.backend = backend,
                             .batch = graph->batch,
-                            .heads = node_integer(node, "heads"),
+                            .heads = heads,
+                            .kv_heads = kv_heads ? kv_heads : heads,
                             .tokens = y->dim[0],
-                            .width = y->dim[1],
+                            .width = y->dim[1] / heads,
+                            .stride = x->dim[1],
+                            .out = y->dim[1],
+                            .causal = node_integer(node, "causal"),
+                            .rope = node_integer(node, "rope"),
                             .rate = node_real(node, "rate"),
                             .threads = (int)backend->options.threads};
-    const int64_t head = a->width / a->heads;
-    expect_product(backend, a->tokens, a->tokens, head);
-    a->causal = node_integer(node, "causal");
+    expect_product(backend, a->tokens, a->tokens, a->width);
     a->rows = a->causal && a->tokens > CAUSAL_ROWS ? CAUSAL_ROWS : a->tokens;
-    a->scale = (float)(1 / sqrt((double)head));
-    a->room = round_up((size_t)(a->rows * a->tokens) * sizeof(float));
-    const bool saves = node_chooses(node, "save", "probabilities"), adds = a->rows < a->tokens;
-    const size_t gradient = adds ? round_up((size_t)(a->tokens * head) * sizeof(float)) : 0;
-    a->each = a->room * (size_t)(1 + (a->rate > 0) + !saves) + gradient;
+    a->scale = (float)(1 / sqrt((double)a->width));
+    if (a->rope) a->turn = make_turns(a->tokens, a->width);
+    const bool saves = node_chooses(node, "save", "probabilities");
+    choose_scratch(a, saves, a->rows < a->tokens || a->kv_heads < heads);
     *footprint = (struct footprint){
-        .saved = saves ? (size_t)(a->batch * a->heads * a->tokens * a->tokens) * sizeof(float) : 0,
-        .forward_scratch = a->room * (size_t)a->threads,
-        .backward_scratch = {0, a->each * (size_t)a->threads},
+        .saved = saves ? (size_t)(a->batch * heads * a->tokens * a->tokens) * sizeof(float) : 0,
+        .forward_scratch = a->forward * (size_t)a->threads,
+        .backward_scratch = {0, a->backward * (size_t)a->threads},
         .reads = {0, saves ? READS_X | READS_SAVED : READS_X},
         .implementation = saves ? "sgemm a head" : "sgemm a head, probabilities recomputed",
     };
     return ST_OK;
 }
 
-/* Where a head's rows start: q, k and v in the fused value or its gradient, y in the output or its gradient. */
+static void release(void *state)
+{
+    struct attention *a = state;
+    free(a->turn);
+    free(a);
+}
+
+/* A head of queries, with its keys and values: where their rows start in the fused value or its gradient, y's in the
+ * output or its gradient. */
 struct head {
     int64_t sample, index, q, k, v, y;
+    bool first;               /* of those that read the same keys */
+    const float *q_at, *k_at; /* its queries and keys, turned with rope; rows q_stride floats apart */
+    int64_t q_stride;
 };
 
-static struct head head_at(const struct attention *a, int64_t task)
+/* Heads of queries that read the same keys. */
+static int64_t group_of(const struct attention *a) { return a->heads / a->kv_heads; }
+
+/* rotated: room for turned queries, then keys. task: a sample's head of keys. */
+static struct head head_at(const struct attention *a, const float *x, int64_t task, int64_t of_group, float *rotated)
 {
-    const int64_t n = task / a->heads, h = task % a->heads, first = h * (a->width / a->heads);
-    const int64_t q = n * a->tokens * 3 * a->width + first;
-    return (struct head){n, h, q, q + a->width, q + 2 * a->width, n * a->tokens * a->width + first};
+    const int64_t n = task / a->kv_heads, kv = task % a->kv_heads, index = kv * group_of(a) + of_group;
+    const int64_t row = n * a->tokens * a->stride;
+    struct head head = {.sample = n,
+                        .index = index,
+                        .q = row + index * a->width,
+                        .k = row + (a->heads + kv) * a->width,
+                        .v = row + (a->heads + a->kv_heads + kv) * a->width,
+                        .y = n * a->tokens * a->out + index * a->width,
+                        .first = of_group == 0,
+                        .q_stride = a->rope ? a->width : a->stride};
+    head.q_at = a->rope ? rotated : x + head.q;
+    head.k_at = a->rope ? rotated + a->rotated / sizeof *rotated : x + head.k;
+    return head;
+}
+
+/* to = rows of queries or keys of a head, turned, or by sign -1 turned back; to may be from. */
+static void turn_rows(const struct attention *a, const float *from, int64_t from_stride, float sign, float *to,
+                      int64_t to_stride)
+{
+    for (int64_t t = 0; t < a->tokens; t++) {
+        const float *turn = a->turn + t * a->width, *row = from + t * from_stride;
+        for (int64_t c = 0; c < a->width; c += 2) {
+            const float cosine = turn[c], sine = sign * turn[c + 1], even = row[c], odd = row[c + 1];
+            to[t * to_stride + c] = even * cosine - odd * sine;
+            to[t * to_stride + c + 1] = odd * cosine + even * sine;
+        }
+    }
+}
+
+/* Turns a head's queries and, where they are new, keys into their room. */
+static void turn_head(const struct attention *a, const float *x, const struct head *head)
+{
+    if (!a->rope) return;
+    turn_rows(a, x + head->q, a->stride, 1, (float *)head->q_at, a->width);
+    if (head->first) turn_rows(a, x + head->k, a->stride, 1, (float *)head->k_at, a->width);
 }
 
 /* Some queries of a head, and the keys from the first on that any of them sees. */
@@ -116,11 +195,10 @@ static void softmax(float *restrict x, const float *restrict mask, int64_t count
 
 static enum status make_probabilities(const struct attention *a, const struct kernel_args *args, const struct block *b)
 {
-    const int64_t stride = 3 * a->width;
-    const float *x = args->x[0], *batch = args->x[1];
-    const float *mask = batch + (b->head.sample * TOKEN_ROWS + TOKEN_MASK) * a->tokens;
-    const struct matrix q = {x + b->head.q + b->first * stride, stride, false}, k = {x + b->head.k, stride, true};
-    TRY(gemm(b->rows, b->keys, a->width / a->heads, q, k, b->p, a->tokens));
+    const struct head *h = &b->head;
+    const float *mask = (const float *)args->x[1] + (h->sample * TOKEN_ROWS + TOKEN_MASK) * a->tokens;
+    const struct matrix q = {h->q_at + b->first * h->q_stride, h->q_stride, false}, k = {h->k_at, h->q_stride, true};
+    TRY(gemm(b->rows, b->keys, a->width, q, k, b->p, a->tokens));
     for (int64_t i = 0; i < b->rows; i++) {
         const int64_t seen = keys_of(a, b->first + i);
         softmax(b->p + i * a->tokens, mask, seen, a->scale);
@@ -143,33 +221,37 @@ static void drop(const struct attention *a, const struct draw *draw, const struc
     }
 }
 
-/* A head's saved probabilities from a query on; NULL where saved is. */
-static float *saved_at(const struct attention *a, void *saved, int64_t task, int64_t query)
+/* A head's saved probabilities from the block on; NULL where saved is. */
+static float *saved_at(const struct attention *a, void *saved, const struct block *b)
 {
-    return saved != NULL ? (float *)saved + (task * a->tokens + query) * a->tokens : NULL;
+    const int64_t head = b->head.sample * a->heads + b->head.index;
+    return saved != NULL ? (float *)saved + (head * a->tokens + b->first) * a->tokens : NULL;
 }
 
-static enum status forward_block(const struct attention *a, const struct kernel_args *args, int64_t task,
+static enum status forward_block(const struct attention *a, const struct kernel_args *args, float *room,
                                  struct block *b)
 {
-    const int64_t stride = 3 * a->width;
-    float *scratch = scratch_at(args, a->room);
-    b->p = args->save ? saved_at(a, args->saved, task, b->first) : scratch;
-    b->dropped = kernel_drops(args, a->rate) ? scratch : b->p;
+    b->p = args->save ? saved_at(a, args->saved, b) : room;
+    b->dropped = kernel_drops(args, a->rate) ? room : b->p;
     TRY(make_probabilities(a, args, b));
     if (kernel_drops(args, a->rate)) drop(a, &args->draw, b);
     const struct matrix kept = {b->dropped, a->tokens, false};
-    const struct matrix v = {(const float *)args->x[0] + b->head.v, stride, false};
-    float *y = (float *)args->y + b->head.y + b->first * a->width;
-    return gemm(b->rows, a->width / a->heads, b->keys, kept, v, y, a->width);
+    const struct matrix v = {(const float *)args->x[0] + b->head.v, a->stride, false};
+    float *y = (float *)args->y + b->head.y + b->first * a->out;
+    return gemm(b->rows, a->width, b->keys, kept, v, y, a->out);
 }
 
-static enum status forward_head(const struct attention *a, const struct kernel_args *args, int64_t task)
+/* The heads of queries of a sample that read the same keys. */
+static enum status forward_heads(const struct attention *a, const struct kernel_args *args, int64_t task)
 {
-    const struct head head = head_at(a, task);
-    for (int64_t first = 0; first < a->tokens; first += a->rows) {
-        struct block b = block_at(a, &head, first);
-        TRY(forward_block(a, args, task, &b));
+    float *rotated = scratch_at(args, a->forward), *room = rotated + 2 * a->rotated / sizeof *room;
+    for (int64_t g = 0; g < group_of(a); g++) {
+        const struct head head = head_at(a, args->x[0], task, g, rotated);
+        turn_head(a, args->x[0], &head);
+        for (int64_t first = 0; first < a->tokens; first += a->rows) {
+            struct block b = block_at(a, &head, first);
+            TRY(forward_block(a, args, room, &b));
+        }
     }
     return ST_OK;
 }
@@ -179,7 +261,8 @@ static enum status forward(void *state, const struct kernel_args *args)
     const struct attention *a = state;
     bool failed = false;
 #pragma omp parallel for schedule(static) num_threads(a->threads) reduction(|| : failed)
-    for (int64_t task = 0; task < a->batch * a->heads; task++) failed = forward_head(a, args, task) != ST_OK || failed;
+    for (int64_t task = 0; task < a->batch * a->kv_heads; task++)
+        failed = forward_heads(a, args, task) != ST_OK || failed;
     clock_lap(a->backend, CLOCK_ATTENTION);
     return failed ? fail(ST_FAILED, "oneDNN: sgemm failed") : ST_OK;
 }
@@ -203,48 +286,46 @@ static void make_slopes(const struct attention *a, const struct block *b)
 static enum status add_product(const struct attention *a, const struct block *b, const float *left, struct matrix right,
                                float *to)
 {
-    const int64_t width = a->width / a->heads, stride = 3 * a->width;
     const struct matrix across = {left, a->tokens, true};
-    if (b->first == 0) return gemm(b->keys, width, b->rows, across, right, to, stride);
-    TRY(gemm(b->keys, width, b->rows, across, right, b->sum, width));
+    const int64_t seen = b->head.first ? b->first : a->tokens;
+    if (seen == 0) return gemm(b->keys, a->width, b->rows, across, right, to, a->stride);
+    TRY(gemm(b->keys, a->width, b->rows, across, right, b->sum, a->width));
     for (int64_t t = 0; t < b->keys; t++)
-        for (int64_t c = 0; c < width; c++)
-            to[t * stride + c] = (t < b->first ? to[t * stride + c] : 0) + b->sum[t * width + c];
+        for (int64_t c = 0; c < a->width; c++)
+            to[t * a->stride + c] = (t < seen ? to[t * a->stride + c] : 0) + b->sum[t * a->width + c];
     return ST_OK;
 }
 
 /* All three gradients of a head, as far as they come from a block's probabilities. */
 static enum status block_gradients(const struct attention *a, const struct kernel_args *args, const struct block *b)
 {
-    const int64_t width = a->width / a->heads, stride = 3 * a->width, row = b->first * stride;
-    const float *x = args->x[0];
+    const struct head *h = &b->head;
     float *dx = args->dx[0];
-    const struct matrix q = {x + b->head.q + row, stride, false}, k = {x + b->head.k, stride, false};
-    const struct matrix v = {x + b->head.v, stride, true};
-    const struct matrix dy = {(const float *)args->dy + b->head.y + b->first * a->width, a->width, false};
+    const struct matrix q = {h->q_at + b->first * h->q_stride, h->q_stride, false}, k = {h->k_at, h->q_stride, false};
+    const struct matrix v = {(const float *)args->x[0] + h->v, a->stride, true};
+    const struct matrix dy = {(const float *)args->dy + h->y + b->first * a->out, a->out, false};
     const struct matrix slope = {b->slope, a->tokens, false};
-    TRY(add_product(a, b, b->dropped, dy, dx + b->head.v));
-    TRY(gemm(b->rows, b->keys, width, dy, v, b->slope, a->tokens));
+    TRY(add_product(a, b, b->dropped, dy, dx + h->v));
+    TRY(gemm(b->rows, b->keys, a->width, dy, v, b->slope, a->tokens));
     make_slopes(a, b);
-    TRY(gemm(b->rows, width, b->keys, slope, k, dx + b->head.q + row, stride));
-    return add_product(a, b, b->slope, q, dx + b->head.k);
+    TRY(gemm(b->rows, a->width, b->keys, slope, k, dx + h->q + b->first * a->stride, a->stride));
+    return add_product(a, b, b->slope, q, dx + h->k);
 }
 
-/* Of scratch: slopes, then the probabilities after dropout, then the recomputed probabilities, then sums. */
-static enum status backward_block(const struct attention *a, const struct kernel_args *args, int64_t task,
+/* Of room: slopes, then the probabilities after dropout, then the recomputed probabilities, then sums. */
+static enum status backward_block(const struct attention *a, const struct kernel_args *args, float *room,
                                   struct block *b)
 {
-    const size_t room = a->room / sizeof(float);
+    const size_t next = a->room / sizeof *room;
     const bool drops = kernel_drops(args, a->rate);
-    float *free_room = scratch_at(args, a->each);
-    b->slope = free_room, free_room += room;
-    if (a->rate > 0) b->dropped = free_room, free_room += room;
-    b->p = saved_at(a, args->saved, task, b->first);
+    b->slope = room, room += next;
+    if (a->rate > 0) b->dropped = room, room += next;
+    b->p = saved_at(a, args->saved, b);
     if (args->saved == NULL) {
-        b->p = free_room, free_room += room;
+        b->p = room, room += next;
         TRY(make_probabilities(a, args, b));
     }
-    b->sum = free_room;
+    b->sum = room;
     if (drops)
         drop(a, &args->draw, b);
     else
@@ -252,13 +333,21 @@ static enum status backward_block(const struct attention *a, const struct kernel
     return block_gradients(a, args, b);
 }
 
-static enum status backward_head(const struct attention *a, const struct kernel_args *args, int64_t task)
+static enum status backward_heads(const struct attention *a, const struct kernel_args *args, int64_t task)
 {
-    const struct head head = head_at(a, task);
-    for (int64_t first = 0; first < a->tokens; first += a->rows) {
-        struct block b = block_at(a, &head, first);
-        TRY(backward_block(a, args, task, &b));
+    float *rotated = scratch_at(args, a->backward), *room = rotated + 2 * a->rotated / sizeof *room, *dx = args->dx[0];
+    int64_t k = 0;
+    for (int64_t g = 0; g < group_of(a); g++) {
+        const struct head head = head_at(a, args->x[0], task, g, rotated);
+        turn_head(a, args->x[0], &head);
+        for (int64_t first = 0; first < a->tokens; first += a->rows) {
+            struct block b = block_at(a, &head, first);
+            TRY(backward_block(a, args, room, &b));
+        }
+        if (a->rope) turn_rows(a, dx + head.q, a->stride, -1, dx + head.q, a->stride);
+        k = head.k;
     }
+    if (a->rope) turn_rows(a, dx + k, a->stride, -1, dx + k, a->stride);
     return ST_OK;
 }
 
@@ -267,9 +356,10 @@ static enum status backward(void *state, const struct kernel_args *args)
     const struct attention *a = state;
     bool failed = false;
 #pragma omp parallel for schedule(static) num_threads(a->threads) reduction(|| : failed)
-    for (int64_t task = 0; task < a->batch * a->heads; task++) failed = backward_head(a, args, task) != ST_OK || failed;
+    for (int64_t task = 0; task < a->batch * a->kv_heads; task++)
+        failed = backward_heads(a, args, task) != ST_OK || failed;
     clock_lap(a->backend, CLOCK_ATTENTION);
     return failed ? fail(ST_FAILED, "oneDNN: sgemm failed") : ST_OK;
 }
 
-const struct kernel cpu_attention = {true, prepare, forward, backward, free};
+const struct kernel cpu_attention = {true, prepare, forward, backward, release};

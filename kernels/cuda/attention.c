@@ -41,6 +41,11 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
     if (y->dim[0] > INT32_MAX || y->dim[1] > INT32_MAX / 3)
         return fail(ST_SPEC, "attention on cuda takes at most %d tokens and a width of %d; here are %lld and %lld",
                     INT32_MAX, INT32_MAX / 3, (long long)y->dim[0], (long long)y->dim[1]);
+    const int64_t kv_heads = node_integer(node, "kv_heads");
+    if (node_integer(node, "rope") || (kv_heads && kv_heads != node_integer(node, "heads")))
+        return fail(ST_SPEC,
+                    "attention on cuda has neither rope nor fewer kv_heads than heads yet; expected backend: cpu, "
+                    "or neither of them");
     struct attention *a = *state = allocate(1, sizeof *a);
     *a = (struct attention){.backend = backend,
                             .batch = graph->batch,

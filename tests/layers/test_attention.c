@@ -6,6 +6,7 @@
 #include "tests/support/layer_settings.h"
 #include "tests/support/same_bits.h"
 
+#include <complex.h>
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -94,7 +95,8 @@ static void fill(struct bench *b, const int64_t lengths[BATCH], uint32_t padding
             for (int row = 0; row < TOKEN_ROWS; row++) b->batch[(n * TOKEN_ROWS + row) * b->tokens + t] = token;
             for (int64_t i = 0; i < STRIDE; i++)
                 b->x[(n * b->tokens + t) * STRIDE + i] = number(n, t, i, token ? 1 : 10 + padding);
-            for (int64_t i = 0; i < WIDTH; i++) b->dy[(n * b->tokens + t) * WIDTH + i] = token ? number(n, t, i, 2) : 0;
+            const int64_t width = b->graph->value[2].shape.dim[1];
+            for (int64_t i = 0; i < width; i++) b->dy[(n * b->tokens + t) * width + i] = token ? number(n, t, i, 2) : 0;
         }
 }
 
@@ -210,11 +212,62 @@ Test(attention, drops_the_element_that_the_counter_says)
     }
 }
 
+/* Element c of row t of a head that starts at column first, turned as a complex number where rope is. */
+static double turned(const float *rows, int64_t t, int64_t first, int64_t c, int64_t width, bool rope)
+{
+    const float *row = rows + t * STRIDE + first;
+    if (!rope) return (double)row[c];
+    const double complex pair = (double)row[c - c % 2] + (double)row[c - c % 2 + 1] * I;
+    const double complex at = pair * cexp(I * (double)t / pow(10000, (double)(c - c % 2) / (double)width));
+    return c % 2 ? cimag(at) : creal(at);
+}
+
+/* Output column c of a head's query t. */
+static double attended(const struct bench *b, const struct settings *s, const float *x, int64_t h, int64_t t, int64_t c)
+{
+    const int64_t kv = s->kv_heads ? s->kv_heads : s->heads, d = STRIDE / (s->heads + 2 * kv);
+    const int64_t key = (s->heads + h * kv / s->heads) * d, value = key + kv * d;
+    double sum = 0, weighted = 0;
+    for (int64_t j = 0; j < (s->causal ? t + 1 : b->tokens); j++) {
+        double score = 0;
+        for (int64_t k = 0; k < d; k++) score += turned(x, t, h * d, k, d, s->rope) * turned(x, j, key, k, d, s->rope);
+        sum += exp(score / sqrt((double)d));
+        weighted += exp(score / sqrt((double)d)) * (double)x[j * STRIDE + value + c];
+    }
+    return weighted / sum;
+}
+
+/* Plain loops over the definition, of sentences without padding. */
+Test(attention, is_its_formula)
+{
+    enum { T = 70 };
+    static const int64_t lengths[BATCH] = {T, T, T};
+    static const struct settings all[] = {{.heads = 2},
+                                          {.heads = 2, .causal = true},
+                                          {.heads = 2, .rope = true},
+                                          {.heads = 4, .kv_heads = 2},
+                                          {.heads = 4, .kv_heads = 1, .rope = true, .causal = true}};
+    FOR_BACKENDS(k)
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (backend_refuses(backends[k], &all[i])) continue;
+        struct bench b = set_up_as(backends[k], 2, BATCH, T, &all[i]);
+        fill(&b, lengths, 0), run(&b);
+        const int64_t width = b.graph->value[2].shape.dim[1], d = width / all[i].heads;
+        for (int64_t at = 0; at < BATCH * T * width; at += 7) {
+            const int64_t n = at / (T * width), t = at / width % T, h = at % width / d;
+            const double right = attended(&b, &all[i], b.x + n * T * STRIDE, h, t, at % d);
+            cr_assert(fabs((double)b.y[at] - right) < 2e-6, "%s, %d: %g, not %g", backends[k], (int)i, (double)b.y[at],
+                      right);
+        }
+        tear_down(&b);
+    }
+}
+
 /* Saving nothing, and another number of threads, change no bit. */
-static void check_rows_and_threads(const char *backend, int64_t tokens, bool causal, double rate)
+static void check_rows_and_threads(const char *backend, int64_t tokens, struct settings settings)
 {
     const int64_t lengths[BATCH] = {tokens, 5, 20};
-    struct settings settings = {.heads = HEADS, .rate = rate, .causal = causal};
+    if (backend_refuses(backend, &settings)) return;
     struct bench a = set_up_as(backend, 2, BATCH, tokens, &settings);
     fill(&a, lengths, 0), run(&a);
     for (int threads = 1; threads < 4; threads++)
@@ -233,9 +286,12 @@ Test(attention, both_rows_and_all_threads_give_equal_bits)
 {
     FOR_BACKENDS(k)
     for (int dropping = 0; dropping < 2; dropping++) {
-        check_rows_and_threads(backends[k], 37, false, 0.25 * dropping);
-        check_rows_and_threads(backends[k], 37, true, 0.25 * dropping);
-        check_rows_and_threads(backends[k], 131, true, 0.25 * dropping);
+        const double rate = 0.25 * dropping;
+        const struct settings grouped = {.heads = 4, .kv_heads = 1, .rate = rate, .rope = true, .causal = true};
+        check_rows_and_threads(backends[k], 37, (struct settings){.heads = HEADS, .rate = rate});
+        check_rows_and_threads(backends[k], 37, (struct settings){.heads = HEADS, .rate = rate, .causal = true});
+        check_rows_and_threads(backends[k], 131, (struct settings){.heads = HEADS, .rate = rate, .causal = true});
+        check_rows_and_threads(backends[k], 131, grouped);
     }
 }
 

@@ -17,7 +17,7 @@ static const struct member {
                MEMBER(activation), MEMBER(init),          MEMBER(bias),     MEMBER(rate),       MEMBER(epsilon),
                MEMBER(token),      MEMBER(heads),         MEMBER(save),     MEMBER(vocabulary), MEMBER(positions),
                MEMBER(segments),   MEMBER(momentum),      MEMBER(variance), MEMBER(affine),     MEMBER(groups),
-               MEMBER(factor),     MEMBER(count_padding), MEMBER(causal)};
+               MEMBER(factor),     MEMBER(count_padding), MEMBER(causal),   MEMBER(kv_heads),   MEMBER(rope)};
 
 static _Thread_local max_align_t own[64];
 
@@ -45,6 +45,11 @@ const void *settings_of(const struct layer *layer, const struct settings *settin
         if (f) memcpy((char *)own + f->offset, (const char *)&given + members[i].offset, members[i].size);
     }
     return own;
+}
+
+bool backend_refuses(const char *backend, const struct settings *settings)
+{
+    return strcmp(backend, "cuda") == 0 && (settings->rope || settings->kv_heads);
 }
 
 int value_of_width(struct graph *graph, int64_t width)

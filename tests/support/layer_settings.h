@@ -15,15 +15,18 @@ struct settings {
     int activation, init;
     bool bias;
     double rate, epsilon;
-    int64_t token, heads;
+    int64_t token, heads, kv_heads;
     int save;
     int64_t vocabulary, positions, segments;
     int64_t other;
     double momentum;
     int variance;
-    bool affine, count_padding, causal;
+    bool affine, count_padding, causal, rope;
     int64_t groups, factor;
 };
+
+/* Whether the backend has no kernel for a layer with these settings, and says so. */
+bool backend_refuses(const char *backend, const struct settings *settings);
 
 /* The layer's own struct with these values; NULL: its presets, and small numbers for keys without one. Valid until the
  * next call. */
