@@ -8,6 +8,7 @@
 
 enum split { SPLIT_TRAIN, SPLIT_TEST, SPLITS };
 enum normalize { NORMALIZE_NONE, NORMALIZE_UNIT, NORMALIZE_STANDARD };
+enum labels { LABELS_SAMPLE, LABELS_PIXEL };
 enum lengths { LENGTHS_FULL, LENGTHS_VARIED };
 
 /* The settings of every data set (`data:`), within the ranges of its keys. */
@@ -15,6 +16,7 @@ struct dataset_settings {
     struct setting_list shape; /* ones, synthetic: H, W, C, or one number */
     int64_t classes;           /* ones, synthetic, synthetic-tokens */
     int64_t samples;           /* synthetic ones: per split; files: the first of each, 0: all */
+    int labels;                /* synthetic: enum labels */
     const char *path;          /* folder of the files; NULL: searched, see dataset_open */
     int64_t resize;            /* images: side after bilinear resize, 0: as they are */
     int normalize;             /* enum normalize: pixels as 0..255, 0..1, or per-channel mean 0 and deviation 1 with the

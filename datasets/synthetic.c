@@ -12,7 +12,9 @@
 #define AT(member) offsetof(struct dataset_settings, member)
 
 enum drawn { DRAW_LABEL, DRAW_NOISE, DRAW_PATTERN, DRAW_AMPLITUDE };
-enum { GRATINGS = 3 };
+enum { GRATINGS = 3, NO_CLASS = -1 };
+
+static const char *const labels_words[] = {"sample", "pixel", NULL};
 
 static const double two_pi = 6.283185307179586, cycles_max = 3;
 
@@ -26,6 +28,8 @@ struct synthetic {
 static const struct setting keys[] = {
     {"shape", SETTING_INTS, AT(shape), 1, SHAPE_RANK_MAX, NULL, NULL, "of a sample: [height, width, channels] or [n]"},
     {"classes", SETTING_INT, AT(classes), 1, 1 << 20, "10", NULL, "number of patterns"},
+    {"labels", SETTING_CHOICE, AT(labels), 0, 0, "sample", labels_words,
+     "one a sample, or one a pixel: where the pattern is bright its class, where it is dark 0, between them none"},
     {"samples", SETTING_INT, AT(samples), 1, 1 << 30, "10000", NULL, "in the training split and in the test split"},
     {"shuffle", SETTING_BOOL, AT(shuffle), 0, 0, "true", NULL, "another order every epoch"},
     {0},
@@ -73,6 +77,9 @@ static enum status open_synthetic(struct dataset *dataset)
     struct synthetic *s;
     NEW(dataset->region, s, 1);
     split_shape(&dataset->shape, s);
+    if (dataset->settings.labels == LABELS_PIXEL && dataset->shape.rank != 3)
+        return fail(ST_SPEC, "data.labels: pixel; expected sample, or a shape [height, width, channels]");
+    if (dataset->settings.labels == LABELS_PIXEL) dataset->labels = s->rows * s->columns;
     dataset->classes = dataset->settings.classes;
     dataset->count[SPLIT_TRAIN] = dataset->count[SPLIT_TEST] = dataset->settings.samples;
     size_t gratings = (size_t)dataset->classes * GRATINGS;
@@ -110,14 +117,26 @@ static void add_pattern(const struct synthetic *s, int64_t class, float *x)
     }
 }
 
+/* From the first channel of a pattern without noise. */
+static void label_pixels(const struct dataset *dataset, int64_t class, const float *x, int32_t *label)
+{
+    const float edge = 0.1f;
+    const int64_t channels = dataset->shape.dim[2];
+    for (int64_t i = 0; i < dataset->labels; i++) {
+        const float bright = x[i * channels];
+        label[i] = bright > edge ? (int32_t) class : bright < -edge ? 0 : NO_CLASS;
+    }
+}
+
 static enum status sample_synthetic(struct dataset *dataset, enum split split, int64_t index, float *x, int32_t *label)
 {
     uint32_t word = rng_words(dataset->seed, RNG_DATA, 0, (uint32_t)index, DRAW_LABEL, (uint32_t)split).word[0];
     int64_t class = (int64_t)word % dataset->classes, elements = shape_elements(&dataset->shape);
     for (int64_t i = 0; i < elements; i++) x[i] = 0;
     add_pattern(dataset->state, class, x);
-    add_noise(dataset, split, index, x);
     *label = (int32_t) class;
+    if (dataset->settings.labels == LABELS_PIXEL) label_pixels(dataset, class, x, label);
+    add_noise(dataset, split, index, x);
     return ST_OK;
 }
 

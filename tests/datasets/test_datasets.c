@@ -223,12 +223,45 @@ Test(datasets, synthetic_can_be_learnt)
     cr_assert(nearest_mean(&settings, 500, 200) > 0.8);
 }
 
+/* Pixels of a sample without noise tell their labels; with it, a third of the labels is none at the most. */
+Test(datasets, synthetic_pixels_have_labels)
+{
+    enum { SIDE = 12, PIXELS = SIDE * SIDE, SAMPLES = 40 };
+    static const int64_t image[] = {SIDE, SIDE, 2};
+    const struct dataset_settings settings = {
+        .shape = {3, {image}}, .classes = 5, .samples = SAMPLES, .labels = LABELS_PIXEL};
+    struct dataset *dataset;
+    int seen[6] = {0}; /* none, then the classes */
+    double bright = 0, dark = 0;
+    cr_assert(dataset_open("synthetic", &settings, 5, &dataset) == ST_OK, "%s", status_message());
+    cr_assert(dataset->labels == PIXELS);
+    for (int64_t n = 0; n < SAMPLES; n++) {
+        float x[PIXELS * 2];
+        int32_t label[PIXELS], most = 0;
+        cr_assert(dataset->kind->sample(dataset, SPLIT_TRAIN, n, x, label) == ST_OK);
+        for (int i = 0; i < PIXELS; i++) most = label[i] > most ? label[i] : most;
+        for (int i = 0; i < PIXELS; i++) {
+            cr_assert(label[i] == -1 || label[i] == 0 || label[i] == most, "one class beside 0");
+            seen[label[i] + 1]++;
+            if (label[i] > 0) bright += (double)x[2 * i];
+            if (label[i] == 0 && most > 0) dark += (double)x[2 * i];
+        }
+    }
+    for (int i = 0; i < 6; i++) cr_assert(seen[i] > 0, "%d", i - 1);
+    cr_assert(seen[0] < SAMPLES * PIXELS / 3 && bright > 500 && dark < -500, "%d, %g, %g", seen[0], bright, dark);
+    dataset_close(dataset);
+}
+
 Test(datasets, refuse_invalid_shapes)
 {
     static const int64_t zero[] = {4, 0, 3}, huge[] = {1 << 30, 1 << 30, 3};
     struct dataset *dataset;
     struct dataset_settings settings = {.shape = {3, {zero}}, .classes = 10, .samples = 10};
     cr_assert(dataset_open("ones", &settings, 1, &dataset) == ST_SPEC);
+    settings.shape = (struct setting_list){2, {(const int64_t[]){4, 5}}};
+    settings.labels = LABELS_PIXEL;
+    cr_assert(dataset_open("synthetic", &settings, 1, &dataset) == ST_SPEC);
+    cr_assert(strstr(status_message(), "data.labels: pixel; expected sample, or a shape"), "%s", status_message());
     settings.shape = (struct setting_list){3, {huge}};
     cr_assert(dataset_open("synthetic", &settings, 1, &dataset) == ST_SPEC);
     cr_assert(dataset_open("nothing", &settings, 1, &dataset) == ST_SPEC && !dataset);

@@ -172,6 +172,30 @@ Test(evaluation, is_the_mean_over_labels)
     }
 }
 
+/* A label a pixel, some of them none, in a network of images: recomputed, in slices, on both backends. */
+Test(evaluation, of_pixels_is_equal_under_recomputation)
+{
+    static const char *const settings[] = {"backend=ref", "backend=cpu", "backend=cpu slices=2",
+                                           "backend=cpu update=fused", "backend=cpu rng=mask memory=poison"};
+    static const char pixels[] =
+        "rematch: 1\nname: pixels\nmodel:\n  layers:\n    - conv: {channels: 6, kernel: 3, padding: 1, activation: "
+        "relu}\n"
+        "    - max_pool: {kernel: 2}\n    - dropout: {rate: 0.2}\n    - conv: {channels: 8, kernel: 3, padding: 1}\n"
+        "    - upsample: {factor: 2}\n    - conv: {channels: 5, kernel: 1}\n"
+        "data: {name: synthetic, shape: [8, 10, 2], classes: 5, labels: pixel, samples: 8}\nbatch: 4\nsteps: 6\n"
+        "optimizer: {lr: 0.5}\neval: test\npolicy: {name: segments, segments: 2, unit: stage, keep_last: false}\n";
+    for (int i = 0; i < 5; i++) {
+        struct cli cli;
+        char command[128];
+        cli_open(&cli);
+        cli_file(&cli, "pixels.yaml", pixels);
+        snprintf(command, sizeof command, "run pixels.yaml %s", settings[i]);
+        cli_expect(&cli, 0, command);
+        cli_says(&cli, "EQUAL IN EVERY BIT");
+        cli_close(&cli);
+    }
+}
+
 /* The copies that fill the last batch do not count. */
 Test(evaluation, counts_every_label_once_whatever_the_batch)
 {
