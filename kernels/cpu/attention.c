@@ -5,9 +5,9 @@
  * queries read them over all heads' blocks. With rope, turned queries and keys lie in scratch, and gradients are turned
  * back in place.
  *
- * Contract: one thread computes a head from start to end and every sum has a fixed order, so the bits of the results
- * depend neither on threads nor on what is saved. A probability below exp(-87) of its row's largest is 0. Scratch is a
- * few blocks of T x T, causal of CAUSAL_ROWS x T, per thread, whatever the batch. */
+ * Contract: one thread computes the heads that share keys from start to end and every sum has a fixed order, so the
+ * bits of the results depend neither on threads nor on what is saved. A probability below exp(-87) of its row's largest
+ * is 0. Scratch is a few blocks of T x T, causal of CAUSAL_ROWS x T, per thread, whatever the batch. */
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>
@@ -30,9 +30,9 @@ struct attention {
     float scale; /* 1 / sqrt(D / heads) */
     double rate;
     int threads;
-    size_t room,
-        rotated; /* bytes of scratch: of a block of rows x T; of turned queries or keys, 0: they are not turned */
-    size_t forward, backward; /* of a thread's scratch */
+    size_t room;              /* bytes of scratch: of a block of rows x T */
+    size_t rotated;           /* of a head's turned queries or keys; 0: they are not turned */
+    size_t forward, backward; /* of a thread */
 };
 
 /* The angles, in double. */

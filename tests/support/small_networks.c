@@ -190,16 +190,19 @@ static int transformer(struct graph *graph)
     return v;
 }
 
-/* Two blocks of a decoder, each normalised first (Radford et al., 2019), and a class for every token. */
-static int decoder(struct graph *graph)
+enum { DECODER_WIDTH = 12 };
+
+/* Two blocks of a decoder, each normalised first (Radford et al., 2019), and a class for every token. qkv: the width of
+ * queries, keys and values. */
+static int decoder_of(struct graph *graph, struct settings attention, int64_t qkv)
 {
-    enum { WIDTH = 12 };
+    enum { WIDTH = DECODER_WIDTH };
     int x = add(graph, "embedding", (struct settings){.units = WIDTH, .vocabulary = 20, .positions = 16, .segments = 2},
                 0, -1);
     for (int b = 0; b < 2; b++) {
         begin(graph, b ? "block2" : "block1");
-        const struct settings attention = {.heads = 2, .rate = 0.2, .save = b, .causal = true};
-        int v = linear(graph, 3 * WIDTH, ACTIVATION_NONE, layernorm(graph, x));
+        attention.save = b;
+        int v = linear(graph, qkv, ACTIVATION_NONE, layernorm(graph, x));
         v = linear(graph, WIDTH, ACTIVATION_NONE, add(graph, "attention", attention, v, 0));
         x = add(graph, "add", (struct settings){.rate = 0}, dropout(graph, 0.1, v), x);
         v = linear(graph, 4 * WIDTH, ACTIVATION_NONE, layernorm(graph, x));
@@ -208,6 +211,17 @@ static int decoder(struct graph *graph)
         graph_group_end(graph);
     }
     return linear(graph, 20, ACTIVATION_NONE, layernorm(graph, x));
+}
+
+static int decoder(struct graph *graph)
+{
+    return decoder_of(graph, (struct settings){.heads = 2, .rate = 0.2, .causal = true}, 3 * DECODER_WIDTH);
+}
+
+static int rotary(struct graph *graph)
+{
+    return decoder_of(graph, (struct settings){.heads = 3, .kv_heads = 1, .rate = 0.2, .causal = true, .rope = true},
+                      DECODER_WIDTH + 2 * DECODER_WIDTH / 3);
 }
 
 static int deep(struct graph *graph)
@@ -304,6 +318,7 @@ static int fronted(struct graph *graph)
 
 const struct net deep_net = {"deep", deep, {1, {12}}, 40, 4}, divided_net = {"divided", divided, {1, {16}}, 64, 4},
                  pooled_net = {"pooled", pooled, {3, {9, 8, 3}}, 3, 4},
+                 rotary_net = {"rotary", rotary, {2, {3, 7}}, 3, 20},
                  fronted_net = {"fronted", fronted, {3, {8, 8, 3}}, 6, 4};
 
 const struct net nets[] = {{"small_cnn", small_cnn, {3, {12, 12, 3}}, 3, 5},

@@ -18,8 +18,8 @@ extern const struct net nets[];
 
 /* Not among them: a shortcut around 70 nodes in groups, all one stage; one around ten, each a group; relus before max
  * pools whose windows overlap, one of them in an arm, so that its gradient is the shortcut's too; and convolutions
- * behind a batch norm. */
-extern const struct net deep_net, divided_net, pooled_net, fronted_net;
+ * behind a batch norm; and the decoder with rotary positions and grouped queries, which cuda has not. */
+extern const struct net deep_net, divided_net, pooled_net, fronted_net, rotary_net;
 
 /* The whole graph with its cross entropy; relu_save as in the spec. Fails the test on any error. */
 struct graph *net_build(const struct net *net, enum relu_save relu_save);

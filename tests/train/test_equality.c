@@ -107,6 +107,8 @@ Test(equality, vgg_cpu) { compare_all(&nets[2], "cpu", STEPS_MANY); }
 Test(equality, mobile_cpu) { compare_all(&nets[6], "cpu", STEPS_MANY); }
 Test(equality, decoder_ref) { compare_all(&nets[7], "ref", 2); }
 Test(equality, decoder_cpu) { compare_all(&nets[7], "cpu", STEPS_MANY); }
+Test(equality, rotary_ref) { compare_all(&rotary_net, "ref", 2); }
+Test(equality, rotary_cpu) { compare_all(&rotary_net, "cpu", STEPS_MANY); }
 
 static void compare_on_device(const struct net *net)
 {
