@@ -2,7 +2,8 @@
  *
  * Contract: no branches and no call but fmaf, so that loops over it vectorise; each operation is rounded once as IEEE
  * 754 says (fmaf too), so equal arguments give equal bits on any machine and in any lane of a vector. A NaN stays one.
- * The error given below was measured against the C library's function in double (tests/numerics/test_element_gelu.c).
+ * The error given below was measured against the C library's function in double
+ * (tests/numerics/test_element_functions.c).
  */
 #pragma once
 

@@ -3,7 +3,7 @@
  * Contract: no branches and no call but fmaf, so that loops over it vectorise; each operation is rounded once as IEEE
  * 754 says (fmaf too), so equal arguments give equal bits on any machine and in any lane of a vector. A NaN stays one.
  * The errors given below were measured against the C library's functions in double
- * (tests/numerics/test_element_gelu.c).
+ * (tests/numerics/test_element_functions.c).
  */
 #pragma once
 

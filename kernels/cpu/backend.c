@@ -14,6 +14,7 @@
 #include "base/units.h"
 #include "element_loops.h"
 #include "lanes.h"
+#include "numerics/element_functions.h"
 
 static void cpu_close(struct backend *backend)
 {
@@ -41,6 +42,8 @@ static enum status cpu_open(struct backend *backend)
     return status;
 }
 
+#define ELEMENTWISE(layer, value, gradient) {#layer, &cpu_elementwise, false},
+
 /* Layers with kernels for blocked images. any_input: the input may also be a batch in logical order; otherwise it has
  * the layout of the output. */
 static const struct row {
@@ -48,20 +51,19 @@ static const struct row {
     const struct kernel *kernel;
     bool any_input;
 } rows[] = {
+    ELEMENT_FUNCTIONS(ELEMENTWISE) /* these, and */
     {"conv", &cpu_conv, true},
     {"max_pool", &cpu_max_pool, false},
     {"avg_pool", &cpu_avg_pool, false},
     {"global_avg_pool", &cpu_global_avg_pool, true},
     {"flatten", &cpu_flatten, true},
     {"relu", &cpu_relu, false},
-    {"relu6", &cpu_relu6, false},
     {"upsample", &cpu_upsample, false},
     {"dropout", &cpu_dropout, false},
     {"add", &cpu_add, false},
     {"concat", &cpu_concat, true},
     {"linear", &cpu_linear, false},
     {"layernorm", &cpu_layernorm, false},
-    {"gelu", &cpu_gelu, false},
     {"select", &cpu_select, false},
     {"embedding", &cpu_embedding, true},
     {"attention", &cpu_attention, false},

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "numerics/element_gelu.h"
-
 enum {
     PIECE = 32 * 1024, /* floats a thread takes at a time */
     LANES = VECTOR,    /* words packed together */
@@ -70,37 +68,10 @@ void relu_apply(float *out, const float *x, int64_t count)
     for (int64_t i = 0; i < count; i++) out[i] = x[i] <= 0.0f ? 0.0f : x[i];
 }
 
-void relu6_apply(float *y, const float *x, int64_t count)
-{
-#pragma omp parallel for simd schedule(static)
-    for (int64_t i = 0; i < count; i++) {
-        const float above = x[i] <= 0.0f ? 0.0f : x[i];
-        y[i] = above >= 6.0f ? 6.0f : above;
-    }
-}
-
-void relu6_mask(float *dx, const float *dy, const float *y, int64_t count)
-{
-#pragma omp parallel for simd schedule(static)
-    for (int64_t i = 0; i < count; i++) dx[i] = masked(dy[i], (y[i] > 0.0f) & (y[i] < 6.0f));
-}
-
 void sum_into(float *out, const float *a, const float *b, int64_t count)
 {
 #pragma omp parallel for simd schedule(static)
     for (int64_t i = 0; i < count; i++) out[i] = a[i] + b[i];
-}
-
-void gelu_apply(float *y, const float *x, int64_t count)
-{
-#pragma omp parallel for simd schedule(static)
-    for (int64_t i = 0; i < count; i++) y[i] = element_gelu(x[i]);
-}
-
-void gelu_derive(float *dx, const float *dy, const float *x, int64_t count)
-{
-#pragma omp parallel for simd schedule(static)
-    for (int64_t i = 0; i < count; i++) dx[i] = dy[i] * element_gelu_slope(x[i]);
 }
 
 void copy_bytes(void *to, const void *from, size_t bytes)

@@ -127,14 +127,6 @@ void relu_mask(float *dx, const float *dy, const float *y, int64_t count);
 void relu_apply(float *out, const float *x, int64_t count);
 void sum_into(float *out, const float *a, const float *b, int64_t count);
 
-/* y = min(max(x, 0), 6), NaN for a NaN; dx = dy where 0 < y < 6, else 0. y may be x, dx may be dy. */
-void relu6_apply(float *y, const float *x, int64_t count);
-void relu6_mask(float *dx, const float *dy, const float *y, int64_t count);
-
-/* y = gelu(x), y may be x; dx = dy times gelu's derivative at x, dx may be dy. */
-void gelu_apply(float *y, const float *x, int64_t count);
-void gelu_derive(float *dx, const float *dy, const float *x, int64_t count);
-
 void copy_bytes(void *to, const void *from, size_t bytes);
 /* Copies rows rows of count floats, stride floats apart, to contiguous rows. */
 void copy_rows(float *to, int64_t count, const float *from, int64_t stride, int64_t rows);

@@ -1,4 +1,4 @@
-/* Pointwise layers: relu, relu6, gelu, add, in any layout that input and output share; and flatten, which reorders
+/* Pointwise layers: relu, add, in any layout that input and output share; and flatten, which reorders
  * blocked images to the logical order.
  *
  * Contract: padded channels, which are zero, stay zero. */
@@ -32,38 +32,6 @@ static enum status relu_backward(void *state, const struct kernel_args *args)
         sign_mask(args->dx[0], args->dy, args->saved, s->x.batch, s->x.elements);
     else
         relu_mask(args->dx[0], args->dy, args->y, s->x.count);
-    clock_lap(s->backend, CLOCK_ACTIVATION);
-    return ST_OK;
-}
-
-static enum status relu6_forward(void *state, const struct kernel_args *args)
-{
-    const struct layer_state *s = state;
-    relu6_apply(args->y, args->x[0], s->x.count);
-    clock_lap(s->backend, CLOCK_ACTIVATION);
-    return ST_OK;
-}
-
-static enum status relu6_backward(void *state, const struct kernel_args *args)
-{
-    const struct layer_state *s = state;
-    relu6_mask(args->dx[0], args->dy, args->y, s->x.count);
-    clock_lap(s->backend, CLOCK_ACTIVATION);
-    return ST_OK;
-}
-
-static enum status gelu_forward(void *state, const struct kernel_args *args)
-{
-    const struct layer_state *s = state;
-    gelu_apply(args->y, args->x[0], s->x.count);
-    clock_lap(s->backend, CLOCK_ACTIVATION);
-    return ST_OK;
-}
-
-static enum status gelu_backward(void *state, const struct kernel_args *args)
-{
-    const struct layer_state *s = state;
-    gelu_derive(args->dx[0], args->dy, args->x[0], s->x.count);
     clock_lap(s->backend, CLOCK_ACTIVATION);
     return ST_OK;
 }
@@ -149,7 +117,5 @@ static enum status flatten_backward(void *state, const struct kernel_args *args)
 }
 
 const struct kernel cpu_relu = {true, relu_prepare, relu_forward, relu_backward, free};
-const struct kernel cpu_relu6 = {true, layer_state_prepare, relu6_forward, relu6_backward, free};
-const struct kernel cpu_gelu = {true, layer_state_prepare, gelu_forward, gelu_backward, free};
 const struct kernel cpu_add = {true, layer_state_prepare, add_forward, NULL, free};
 const struct kernel cpu_flatten = {true, flatten_prepare, flatten_forward, flatten_backward, flatten_release};

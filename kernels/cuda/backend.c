@@ -113,10 +113,13 @@ static enum status cuda_open(struct backend *backend)
 
 /* ---- rows ---- */
 
+#define ELEMENTWISE(layer, value, gradient) {#layer, &cuda_elementwise},
+
 static const struct row {
     const char *layer;
     const struct kernel *kernel;
 } rows[] = {
+    ELEMENT_FUNCTIONS(ELEMENTWISE) /* these, and */
     {"conv", &cuda_conv},
     {"max_pool", &cuda_max_pool},
     {"avg_pool", &cuda_avg_pool},
@@ -124,7 +127,6 @@ static const struct row {
     {"upsample", &cuda_upsample},
     {"flatten", &cuda_flatten},
     {"relu", &cuda_relu},
-    {"relu6", &cuda_relu6},
     {"dropout", &cuda_dropout},
     {"add", &cuda_add},
     {"concat", &cuda_concat},
@@ -132,7 +134,6 @@ static const struct row {
     {"layernorm", &cuda_layernorm},
     {"batch_norm", &cuda_batch_norm},
     {"batch_norm_add", &cuda_batch_norm_add},
-    {"gelu", &cuda_gelu},
     {"select", &cuda_select},
     {"embedding", &cuda_embedding},
     {"attention", &cuda_attention},

@@ -1,6 +1,5 @@
 #include "device.cuh"
 #include "kernels.h"
-#include "numerics/element_gelu.h"
 
 __device__ static float value_of(enum function function, float x)
 {
@@ -9,10 +8,6 @@ __device__ static float value_of(enum function function, float x)
         return x <= 0.0f ? 0.0f : x;
     case FUNCTION_TANH:
         return tanhf(x);
-    case FUNCTION_RELU6:
-        return x <= 0.0f ? 0.0f : x >= 6.0f ? 6.0f : x;
-    case FUNCTION_GELU:
-        return element_gelu(x);
     default:
         return x;
     }
@@ -42,10 +37,8 @@ __device__ static float derived(enum function function, float dy, float at)
         return at > 0.0f ? dy : 0.0f;
     case FUNCTION_TANH:
         return dy * (1.0f - at * at);
-    case FUNCTION_RELU6:
-        return at > 0.0f && at < 6.0f ? dy : 0.0f;
     default:
-        return dy * element_gelu_slope(at);
+        return dy;
     }
 }
 
@@ -66,6 +59,53 @@ void launch_derivative(cudaStream_t stream, const float *dy, const float *at, co
                        enum function function, int64_t count, float *dx)
 {
     LAUNCH(derive, blocks_for(count), THREADS, stream, dy, at, signs, function, count, dx);
+}
+
+#define VALUE(layer, value, gradient)                                                                                  \
+    case ELEMENT_##layer:                                                                                              \
+        return value;
+__device__ static float element_value(enum element_function function, float number, float x)
+{
+    switch (function) {
+        ELEMENT_FUNCTIONS(VALUE)
+    }
+    return number; /* not reached */
+}
+
+#define GRADIENT(layer, value, gradient)                                                                               \
+    case ELEMENT_##layer:                                                                                              \
+        return gradient;
+__device__ static float element_gradient(enum element_function function, float number, float dy, float at)
+{
+    switch (function) {
+        ELEMENT_FUNCTIONS(GRADIENT)
+    }
+    return number; /* not reached */
+}
+
+__global__ static void elementwise(enum element_function function, float number, const float *x, int64_t count,
+                                   float *y)
+{
+    for (int64_t i = thread_first(); i < count; i += thread_stride()) y[i] = element_value(function, number, x[i]);
+}
+
+__global__ static void elementwise_gradient(enum element_function function, float number, const float *dy,
+                                            const float *at, int64_t count, float *dx)
+{
+    for (int64_t i = thread_first(); i < count; i += thread_stride())
+        dx[i] = element_gradient(function, number, dy[i], at[i]);
+}
+
+void launch_elementwise(cudaStream_t stream, enum element_function function, float number, const float *x,
+                        int64_t count, float *y)
+{
+    LAUNCH(elementwise, blocks_for(count), THREADS, stream, function, number, x, count, y);
+}
+
+void launch_elementwise_gradient(cudaStream_t stream, enum element_function function, float number, const float *dy,
+                                 const float *at, int64_t count, float *dx)
+{
+    LAUNCH(elementwise_gradient, blocks_for(count), THREADS, stream, function, number, dy, at, count, dx);
 }
 
 __global__ static void add(const float *a, const float *b, int64_t count, float *out)

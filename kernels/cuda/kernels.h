@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "numerics/element_draw.h"
+#include "numerics/element_functions.h"
 #include "numerics/element_optimizer.h"
 #include "numerics/element_xxh3.h"
 
@@ -19,8 +20,12 @@ extern "C" {
 
 /* ---- elements.cu ---- */
 
-/* As enum activation of layer.h, relu6 and gelu. */
-enum function { FUNCTION_NONE, FUNCTION_RELU, FUNCTION_TANH, FUNCTION_RELU6, FUNCTION_GELU };
+/* As enum activation of layer.h. */
+enum function { FUNCTION_NONE, FUNCTION_RELU, FUNCTION_TANH };
+
+/* The functions of element_functions.h. */
+#define ELEMENT_NUMBER(layer, value, gradient) ELEMENT_##layer,
+enum element_function { ELEMENT_FUNCTIONS(ELEMENT_NUMBER) };
 
 /* Bytes of the sign bits of count elements: bit i % 8 of byte i / 8 is 1 where element i is above 0. */
 static inline size_t sign_bytes(int64_t count) { return (size_t)((count + 7) / 8); }
@@ -36,10 +41,15 @@ struct bias {
 void launch_function(cudaStream_t stream, const float *from, struct bias bias, enum function function, int64_t count,
                      float *to, uint8_t *signs);
 
-/* dx = dy times the function's derivative: at its input for gelu, else at its output; a relu's from signs unless
- * NULL. dx may be dy. */
+/* dx = dy times the function's derivative at its output; a relu's from signs unless NULL. dx may be dy. */
 void launch_derivative(cudaStream_t stream, const float *dy, const float *at, const uint8_t *signs,
                        enum function function, int64_t count, float *dx);
+
+/* y = an elementwise layer's function of x, and dx by dy and at, with the layer's number. y may be x, dx may be dy. */
+void launch_elementwise(cudaStream_t stream, enum element_function function, float number, const float *x,
+                        int64_t count, float *y);
+void launch_elementwise_gradient(cudaStream_t stream, enum element_function function, float number, const float *dy,
+                                 const float *at, int64_t count, float *dx);
 
 /* out[i] = a[i] + b[i]; out may be a or b. */
 void launch_add(cudaStream_t stream, const float *a, const float *b, int64_t count, float *out);

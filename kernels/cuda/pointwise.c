@@ -4,9 +4,12 @@
  * Contract: what dropout drops depends on an element's place in logical order alone, so all backends have equal masks;
  * its backward draws again. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "cuda.h"
 #include "kernels.h"
+
+#define ELEMENT_NAME(layer, value, gradient) #layer,
 
 static enum status relu_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
                                 struct footprint *footprint, void **state)
@@ -32,36 +35,43 @@ static enum status relu_backward(void *state, const struct kernel_args *args)
     return cuda_queued("gradient of relu");
 }
 
-static enum status relu6_forward(void *state, const struct kernel_args *args)
+struct elementwise {
+    struct backend *backend;
+    int64_t count;
+    enum element_function function;
+    float number;
+    bool reads_x; /* the backward, else y */
+};
+
+static enum status elementwise_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
+                                       struct footprint *footprint, void **state)
 {
-    const struct layer_state *s = state;
-    launch_function(cuda_queue(s->backend, CLOCK_ACTIVATION), args->x[0], (struct bias){.values = NULL}, FUNCTION_RELU6,
-                    s->x.count, args->y, NULL);
-    return cuda_queued("relu6");
+    static const char *const layers[] = {ELEMENT_FUNCTIONS(ELEMENT_NAME)};
+    const struct layer *layer = node->layer;
+    struct elementwise *e = *state = allocate(1, sizeof *e);
+    *e = (struct elementwise){.backend = backend,
+                              .count = extent_of(graph, node->inputs[0]).count,
+                              .number = layer->keys ? (float)node_real(node, layer->keys->key) : 0.0f,
+                              .reads_x = (layer->footprint.reads[PART_INDEX_INPUT] & READS_X) != 0};
+    while (strcmp(layers[e->function], layer->name) != 0) e->function++;
+    *footprint = layer->footprint;
+    footprint->implementation = "own";
+    return ST_OK;
 }
 
-static enum status relu6_backward(void *state, const struct kernel_args *args)
+static enum status elementwise_forward(void *state, const struct kernel_args *args)
 {
-    const struct layer_state *s = state;
-    launch_derivative(cuda_queue(s->backend, CLOCK_ACTIVATION), args->dy, args->y, NULL, FUNCTION_RELU6, s->x.count,
-                      args->dx[0]);
-    return cuda_queued("gradient of relu6");
+    const struct elementwise *e = state;
+    launch_elementwise(cuda_queue(e->backend, CLOCK_ACTIVATION), e->function, e->number, args->x[0], e->count, args->y);
+    return cuda_queued("an elementwise layer");
 }
 
-static enum status gelu_forward(void *state, const struct kernel_args *args)
+static enum status elementwise_backward(void *state, const struct kernel_args *args)
 {
-    const struct layer_state *s = state;
-    launch_function(cuda_queue(s->backend, CLOCK_ACTIVATION), args->x[0], (struct bias){.values = NULL}, FUNCTION_GELU,
-                    s->x.count, args->y, NULL);
-    return cuda_queued("gelu");
-}
-
-static enum status gelu_backward(void *state, const struct kernel_args *args)
-{
-    const struct layer_state *s = state;
-    launch_derivative(cuda_queue(s->backend, CLOCK_ACTIVATION), args->dy, args->x[0], NULL, FUNCTION_GELU, s->x.count,
-                      args->dx[0]);
-    return cuda_queued("gradient of gelu");
+    const struct elementwise *e = state;
+    launch_elementwise_gradient(cuda_queue(e->backend, CLOCK_ACTIVATION), e->function, e->number, args->dy,
+                                e->reads_x ? args->x[0] : args->y, e->count, args->dx[0]);
+    return cuda_queued("gradient of an elementwise layer");
 }
 
 static enum status add_forward(void *state, const struct kernel_args *args)
@@ -162,8 +172,7 @@ static enum status select_backward(void *state, const struct kernel_args *args)
 }
 
 const struct kernel cuda_relu = {true, relu_prepare, relu_forward, relu_backward, free};
-const struct kernel cuda_relu6 = {true, layer_state_prepare, relu6_forward, relu6_backward, free};
-const struct kernel cuda_gelu = {true, layer_state_prepare, gelu_forward, gelu_backward, free};
+const struct kernel cuda_elementwise = {true, elementwise_prepare, elementwise_forward, elementwise_backward, free};
 const struct kernel cuda_add = {true, layer_state_prepare, add_forward, NULL, free};
 const struct kernel cuda_dropout = {true, layer_state_prepare, dropout_forward, dropout_backward, free};
 const struct kernel cuda_flatten = {true, flatten_prepare, flatten_forward, flatten_backward, free};

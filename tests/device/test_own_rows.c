@@ -19,8 +19,13 @@ static const struct row {
     struct settings settings;
 } rows[] = {
     {"relu", &cuda_relu, 0, {{3, {5, 4, 3}}, {3, {8, 8, 16}}, {1, {7}}, {2, {9, 33}}}, {0}},
-    {"relu6", &cuda_relu6, 0, {{3, {5, 4, 3}}, {1, {7}}, {2, {9, 33}}}, {0}},
-    {"gelu", &cuda_gelu, 1e-6, {{3, {5, 4, 3}}, {2, {9, 33}}, {2, {4, 64}}}, {0}},
+    {"relu6", &cuda_elementwise, 0, {{3, {5, 4, 3}}, {1, {7}}, {2, {9, 33}}}, {0}},
+    {"gelu", &cuda_elementwise, 1e-6, {{3, {5, 4, 3}}, {2, {9, 33}}, {2, {4, 64}}}, {0}},
+    {"silu", &cuda_elementwise, 1e-6, {{3, {5, 4, 3}}, {2, {9, 33}}}, {0}},
+    {"hardswish", &cuda_elementwise, 1e-6, {{3, {5, 4, 3}}, {2, {9, 33}}}, {0}},
+    {"sigmoid", &cuda_elementwise, 1e-6, {{3, {5, 4, 3}}, {2, {9, 33}}}, {0}},
+    {"tanh", &cuda_elementwise, 1e-6, {{3, {5, 4, 3}}, {2, {9, 33}}}, {0}},
+    {"leaky_relu", &cuda_elementwise, 0, {{3, {5, 4, 3}}, {2, {9, 33}}}, {.slope = 0.2}},
     {"add", &cuda_add, 0, {{3, {5, 4, 3}}, {2, {9, 33}}, {2, {4, 64}}}, {0}},
     {"concat", &cuda_concat, 0, {{3, {5, 4, 3}}, {2, {9, 33}}, {1, {7}}, {3, {1, 1, 9}}}, {.other = 6}},
     {"concat", &cuda_concat, 0, {{3, {5, 4, 3}}, {2, {9, 33}}}, {0}},
@@ -184,7 +189,7 @@ static void fill_arguments(struct pair *p)
     for (int i = 0; i < p->inputs; i++) {
         float *x = numbers((uint32_t)i, p->x_bytes[i]);
         for (size_t k = 0; ties && k < p->x_bytes[0] / sizeof *x; k++) x[k] = roundf(4 * x[k]) / 4;
-        for (size_t k = 0; p->row->kernel == &cuda_relu6 && k < p->x_bytes[i] / sizeof *x; k++) x[k] *= RELU6_RANGE;
+        for (size_t k = 0; k < p->x_bytes[i] / sizeof *x; k++) x[k] *= range_of(layer_find(p->row->layer));
         for (int64_t k = 1; p->row->kernel == &cuda_max_pool && k <= value[0].shape.dim[2]; k++)
             x[(int64_t)(p->x_bytes[0] / sizeof *x) - k] = 2; /* the last place of the last window */
         if (!strcmp(p->row->layer, "embedding")) make_text(x, &p->row->settings, value[0].shape.dim[1]);

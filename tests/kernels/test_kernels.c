@@ -88,6 +88,14 @@ static const struct subject_case cases[] = {
     {"layernorm", {1, {33}}, {.epsilon = 1e-5}, 5},
     {"gelu", {2, {13, 515}}, {0}, 3},
     {"gelu", IMAGE(9, 8, 20), {0}, 3, false, false, BLOCKED},
+    {"silu", IMAGE(9, 8, 20), {0}, 3, false, false, BLOCKED},
+    {"silu", {2, {13, 515}}, {0}, 3},
+    {"hardswish", IMAGE(9, 8, 20), {0}, 3, false, false, BLOCKED},
+    {"sigmoid", IMAGE(9, 8, 20), {0}, 3, false, false, BLOCKED},
+    {"sigmoid", IMAGE(9, 8, 32), {0}, 3, false, false, BLOCKED},
+    {"sigmoid", IMAGE(9, 8, 20), {0}, 3, false, false, LAST},
+    {"tanh", IMAGE(9, 8, 20), {0}, 3, false, false, BLOCKED},
+    {"leaky_relu", IMAGE(9, 8, 20), {.slope = 0.2}, 3, false, false, BLOCKED},
     {"batch_norm", {1, {33}}, {.epsilon = 1e-5, .activation = RELU, .affine = true}, 5},
     {"batch_norm", {1, {700}}, {.epsilon = 1e-5, .affine = true}, 70, false, true},
     {"batch_norm", IMAGE(9, 7, 5), {.epsilon = 1e-5, .activation = RELU, .affine = true}, 3, false, false, LAST},
@@ -215,8 +223,7 @@ static void fill(struct subject *s)
         const int x = s->node->inputs[i];
         float *values = randoms(subject_elements(s, x), (uint32_t)i);
         if (text && x == 0) sentences_make(values, s->graph->batch, s->graph->value[0].shape.dim[1], 9, 1);
-        for (int64_t k = 0; s->node->layer == layer_find("relu6") && k < subject_elements(s, x); k++)
-            values[k] *= RELU6_RANGE;
+        for (int64_t k = 0; k < subject_elements(s, x); k++) values[k] *= range_of(s->node->layer);
         subject_put(s, x, values, s->x[i].data);
         free(values);
     }

@@ -71,6 +71,14 @@ static const struct layer_case {
     {"batch_norm_add", {1, {9}}, {.epsilon = 1e-5}},
     {"gelu", {2, {3, 7}}, {0}},
     {"gelu", {3, {4, 5, 3}}, {0}},
+    {"silu", {2, {3, 7}}, {0}},
+    {"silu", {3, {4, 5, 3}}, {0}},
+    {"hardswish", {3, {4, 5, 3}}, {0}},
+    {"sigmoid", {3, {4, 5, 3}}, {0}},
+    {"sigmoid", {1, {13}}, {0}},
+    {"tanh", {2, {3, 7}}, {0}},
+    {"leaky_relu", {3, {4, 5, 3}}, {.slope = 0.01}},
+    {"leaky_relu", {1, {13}}, {.slope = 0}},
     {"select", {2, {4, 7}}, {0}},
     {"select", {2, {4, 7}}, {.token = 3}},
     {"relu", {3, {4, 5, 3}}, {0}},
@@ -216,12 +224,14 @@ static struct slope measure(struct single *single, const float *weight, struct t
     return s;
 }
 
-/* No kink anywhere, but curved. */
+/* No kink where inputs lie, but curved. */
 static bool is_smooth(const struct node *node)
 {
-    return node->activation == ACTIVATION_TANH || node->layer->loss || !strcmp(node->layer->name, "gelu") ||
-           !strcmp(node->layer->name, "layernorm") || !strcmp(node->layer->name, "attention") ||
-           !strcmp(node->layer->name, "batch_norm") || !strcmp(node->layer->name, "batch_norm_add");
+    static const char *const curved[] = {"gelu",      "silu",      "hardswish",  "sigmoid",       "tanh",
+                                         "layernorm", "attention", "batch_norm", "batch_norm_add"};
+    bool found = node->activation == ACTIVATION_TANH || node->layer->loss;
+    for (size_t i = 0; i < sizeof curved / sizeof *curved; i++) found |= !strcmp(node->layer->name, curved[i]);
+    return found;
 }
 
 /* False where the step crossed a kink (of a relu or a maximum), seen as a curve in what should be straight. */

@@ -17,7 +17,8 @@ static const struct member {
                MEMBER(activation), MEMBER(init),          MEMBER(bias),     MEMBER(rate),       MEMBER(epsilon),
                MEMBER(token),      MEMBER(heads),         MEMBER(save),     MEMBER(vocabulary), MEMBER(positions),
                MEMBER(segments),   MEMBER(momentum),      MEMBER(variance), MEMBER(affine),     MEMBER(groups),
-               MEMBER(factor),     MEMBER(count_padding), MEMBER(causal),   MEMBER(kv_heads),   MEMBER(rope)};
+               MEMBER(factor),     MEMBER(count_padding), MEMBER(causal),   MEMBER(kv_heads),   MEMBER(rope),
+               MEMBER(slope)};
 
 static _Thread_local max_align_t own[64];
 
@@ -50,6 +51,14 @@ const void *settings_of(const struct layer *layer, const struct settings *settin
 bool backend_refuses(const char *backend, const struct settings *settings)
 {
     return strcmp(backend, "cuda") == 0 && (settings->rope || settings->kv_heads);
+}
+
+float range_of(const struct layer *layer)
+{
+    static const char *const wide[] = {"relu6", "hardswish", "sigmoid", "silu", "tanh"};
+    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++)
+        if (!strcmp(layer->name, wide[i])) return 12;
+    return 1;
 }
 
 int value_of_width(struct graph *graph, int64_t width)

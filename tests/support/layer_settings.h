@@ -5,8 +5,8 @@
 
 enum { SAVE_PROBABILITIES, SAVE_NOTHING };
 
-/* Inputs of relu6 lie in so large a range around 0, so that both of its ends are reached. */
-enum { RELU6_RANGE = 12 };
+/* By how much inputs that are in [-1, 1) are multiplied for this layer: so that both ends of a function are reached. */
+float range_of(const struct layer *layer);
 
 /* The keys of all layers. What is left out is 0; groups 0 stands for 1. other is no key: the width of the second of two
  * inputs, 0: that of the first. */
@@ -14,7 +14,7 @@ struct settings {
     int64_t channels, units, kernel, stride, padding;
     int activation, init;
     bool bias;
-    double rate, epsilon;
+    double rate, epsilon, slope;
     int64_t token, heads, kv_heads;
     int save;
     int64_t vocabulary, positions, segments;

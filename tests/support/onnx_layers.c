@@ -310,8 +310,14 @@ static const char *express_gather(const struct onnx_test *test, struct region *r
     return NULL;
 }
 
-static const char *express_relu(const struct onnx_test *test, struct region *region, struct onnx_layer *l)
+static const char *express_element(const struct onnx_test *test, struct region *region, struct onnx_layer *l)
 {
+    return express_elements(test, 0, region, l);
+}
+
+static const char *express_leaky(const struct onnx_test *test, struct region *region, struct onnx_layer *l)
+{
+    l->c.settings.slope = onnx_real(test, "alpha", 0.01);
     return express_elements(test, 0, region, l);
 }
 
@@ -385,13 +391,17 @@ static const struct row {
     {"Gather", "embedding", express_gather, 1u << 1, " axis "},
     {"Gemm", "linear", express_gemm, 0, " alpha beta broadcast transA transB "},
     {"GlobalAveragePool", "global_avg_pool", express_global_pool, 0, " "},
+    {"HardSwish", "hardswish", express_element, 0, " "},
     {"LayerNormalization", "layernorm", express_layernorm, 0, " axis epsilon "},
+    {"LeakyRelu", "leaky_relu", express_leaky, 0, " alpha "},
     {"MatMul", "linear", express_gemm, 0, " "},
     {"MaxPool", "max_pool", express_pool, 0,
      " auto_pad ceil_mode dilations kernel_shape pads storage_order strides "}, /* storage_order: of the places */
-    {"Relu", "relu", express_relu, 0, " "},
+    {"Relu", "relu", express_element, 0, " "},
+    {"Sigmoid", "sigmoid", express_element, 0, " "},
     {"SoftmaxCrossEntropyLoss", "cross_entropy", express_loss, 1u << 1, " ignore_index reduction "},
     {"Sum", "add", express_add, 0, " "},
+    {"Tanh", "tanh", express_element, 0, " "},
 };
 
 static const struct row *row_find(const char *op_type)

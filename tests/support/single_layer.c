@@ -120,7 +120,7 @@ void single_fill(struct single *single, uint32_t seed)
         else
             single_random(single->x[i], single->x_bytes[i], seed, (uint32_t)i);
         for (size_t k = 0; single->node->layer == layer_find("relu6") && k < single->x_bytes[i] / sizeof(float); k++)
-            single->x[i][k] *= RELU6_RANGE;
+            single->x[i][k] *= range_of(single->node->layer);
     }
     for (int i = 0; i < single->parameters; i++)
         single_random(single->parameter[i], single->parameter_bytes[i], seed, 2 + (uint32_t)i);
