@@ -21,6 +21,7 @@ enum status reference_prepare(struct backend *backend, const struct graph *graph
     r->batch = graph->batch;
     r->x_elements = shape_elements(&r->x);
     r->y_elements = shape_elements(&r->y);
+    r->second_elements = shape_elements(&graph->value[node->inputs[node->layer->inputs - 1]].shape);
     *footprint = node->layer->footprint;
     if (node->layer->measure) node->layer->measure(r, footprint);
     *state = r;

@@ -47,6 +47,7 @@ struct reference {
     struct shape x, y;              /* of one sample */
     int64_t batch;                  /* as the graph's */
     int64_t x_elements, y_elements; /* of one sample */
+    int64_t second_elements;        /* of one sample of the last input */
 };
 
 /* The reference kernel of a layer; backward may be NULL. */

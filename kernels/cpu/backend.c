@@ -61,6 +61,7 @@ static const struct row {
     {"upsample", &cpu_upsample, false},
     {"dropout", &cpu_dropout, false},
     {"add", &cpu_add, false},
+    {"multiply", &cpu_multiply, false},
     {"concat", &cpu_concat, true},
     {"linear", &cpu_linear, false},
     {"layernorm", &cpu_layernorm, false},

@@ -15,7 +15,7 @@ struct cpu {
 extern const struct backend_kind backend_cpu;
 extern const struct kernel cpu_concat, cpu_conv, cpu_linear, cpu_max_pool, cpu_avg_pool, cpu_global_avg_pool,
     cpu_flatten, cpu_relu, cpu_dropout, cpu_add, cpu_embedding, cpu_attention, cpu_layernorm, cpu_select,
-    cpu_batch_norm, cpu_batch_norm_add, cpu_elementwise, cpu_upsample, cpu_cross_entropy;
+    cpu_batch_norm, cpu_batch_norm_add, cpu_elementwise, cpu_upsample, cpu_cross_entropy, cpu_multiply;
 
 static inline struct cpu *cpu_of(const struct backend *backend) { return backend->vendor; }
 

@@ -129,6 +129,7 @@ static const struct row {
     {"relu", &cuda_relu},
     {"dropout", &cuda_dropout},
     {"add", &cuda_add},
+    {"multiply", &cuda_multiply},
     {"concat", &cuda_concat},
     {"linear", &cuda_linear},
     {"layernorm", &cuda_layernorm},

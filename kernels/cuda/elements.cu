@@ -118,6 +118,46 @@ void launch_add(cudaStream_t stream, const float *a, const float *b, int64_t cou
     LAUNCH(add, blocks_for(count), THREADS, stream, a, b, count, out);
 }
 
+/* The gate of element i of all samples. */
+__device__ static int64_t gate_of(struct gate_shape s, int64_t i)
+{
+    const int64_t elements = s.channels * s.pixels, at = i % elements;
+    if (s.gates == elements) return i;
+    return i / elements * s.gates + (s.channels_first ? at / s.pixels : at % s.channels);
+}
+
+__global__ static void multiply(struct gate_shape s, const float *from, const float *gate, float *to)
+{
+    for (int64_t i = thread_first(); i < s.batch * s.channels * s.pixels; i += thread_stride())
+        to[i] = from[i] * gate[gate_of(s, i)];
+}
+
+void launch_multiply(cudaStream_t stream, struct gate_shape shape, const float *from, const float *gate, float *to)
+{
+    LAUNCH(multiply, blocks_for(shape.batch * shape.channels * shape.pixels), THREADS, stream, shape, from, gate, to);
+}
+
+__global__ static void gate_gradient(struct gate_shape s, const float *x, const float *dy, float *gradient)
+{
+    const int64_t elements = s.channels * s.pixels, pixels = elements / s.gates;
+    const bool first = s.channels_first || s.gates == elements; /* a gate's pixels lie together */
+    for (int64_t i = thread_first(); i < s.batch * s.gates; i += thread_stride()) {
+        const int64_t gate = i % s.gates, at = i / s.gates * elements + (first ? gate * pixels : gate);
+        double sum = 0;
+        for (int64_t p = 0; p < pixels; p++) {
+            const int64_t k = at + p * (first ? 1 : s.gates);
+            sum += (double)dy[k] * x[k];
+        }
+        gradient[i] = (float)sum;
+    }
+}
+
+void launch_gate_gradient(cudaStream_t stream, struct gate_shape shape, const float *x, const float *dy,
+                          float *gradient)
+{
+    LAUNCH(gate_gradient, blocks_for(shape.batch * shape.gates), THREADS, stream, shape, x, dy, gradient);
+}
+
 /* As integers, since a pattern may be a signalling NaN. */
 __global__ static void fill(uint32_t pattern, int64_t count, uint32_t *to)
 {

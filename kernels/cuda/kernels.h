@@ -54,6 +54,19 @@ void launch_elementwise_gradient(cudaStream_t stream, enum element_function func
 /* out[i] = a[i] + b[i]; out may be a or b. */
 void launch_add(cudaStream_t stream, const float *a, const float *b, int64_t count, float *out);
 
+/* A value of batch samples and its gate: channels first, channels x pixels each, or pixels x channels. gates: channels,
+ * or as many as elements where the second value has the shape of the first. */
+struct gate_shape {
+    int64_t batch, channels, pixels, gates;
+    bool channels_first;
+};
+
+/* to = from times the gate, which is x's second factor; to may be from. gradient = the sum of dy x over each gate's
+ * pixels, in row order in double. */
+void launch_multiply(cudaStream_t stream, struct gate_shape shape, const float *from, const float *gate, float *to);
+void launch_gate_gradient(cudaStream_t stream, struct gate_shape shape, const float *x, const float *dy,
+                          float *gradient);
+
 /* Sets count words to a 32-bit pattern. */
 void launch_fill(cudaStream_t stream, uint32_t pattern, int64_t count, void *to);
 

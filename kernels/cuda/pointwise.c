@@ -81,6 +81,41 @@ static enum status add_forward(void *state, const struct kernel_args *args)
     return cuda_queued("add");
 }
 
+struct multiply {
+    struct backend *backend;
+    struct gate_shape shape;
+};
+
+static enum status multiply_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
+                                    struct footprint *footprint, void **state)
+{
+    const struct extent x = extent_of(graph, node->inputs[0]), other = extent_of(graph, node->inputs[1]);
+    const int64_t channels = shape_width(&x.shape);
+    struct multiply *m = *state = allocate(1, sizeof *m);
+    m->backend = backend;
+    m->shape = (struct gate_shape){x.batch, channels, x.elements / channels, other.elements, channels_first(&x)};
+    *footprint = node->layer->footprint;
+    footprint->implementation = "own";
+    return ST_OK;
+}
+
+static enum status multiply_forward(void *state, const struct kernel_args *args)
+{
+    const struct multiply *m = state;
+    launch_multiply(cuda_queue(m->backend, CLOCK_OTHER), m->shape, args->x[0], args->x[1], args->y);
+    return cuda_queued("multiply");
+}
+
+/* The second gradient first, since the first may be written over dy. */
+static enum status multiply_backward(void *state, const struct kernel_args *args)
+{
+    const struct multiply *m = state;
+    const cudaStream_t stream = cuda_queue(m->backend, CLOCK_OTHER);
+    if (args->dx[1] != NULL) launch_gate_gradient(stream, m->shape, args->x[0], args->dy, args->dx[1]);
+    if (args->dx[0] != NULL) launch_multiply(stream, m->shape, args->dy, args->x[1], args->dx[0]);
+    return cuda_queued("gradients of multiply");
+}
+
 static enum status drop(const struct layer_state *s, const struct kernel_args *args, const float *from, float *to)
 {
     const cudaStream_t stream = cuda_queue(s->backend, CLOCK_OTHER);
@@ -174,6 +209,7 @@ static enum status select_backward(void *state, const struct kernel_args *args)
 const struct kernel cuda_relu = {true, relu_prepare, relu_forward, relu_backward, free};
 const struct kernel cuda_elementwise = {true, elementwise_prepare, elementwise_forward, elementwise_backward, free};
 const struct kernel cuda_add = {true, layer_state_prepare, add_forward, NULL, free};
+const struct kernel cuda_multiply = {true, multiply_prepare, multiply_forward, multiply_backward, free};
 const struct kernel cuda_dropout = {true, layer_state_prepare, dropout_forward, dropout_backward, free};
 const struct kernel cuda_flatten = {true, flatten_prepare, flatten_forward, flatten_backward, free};
 const struct kernel cuda_select = {true, layer_state_prepare, select_forward, select_backward, free};

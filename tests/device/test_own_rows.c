@@ -29,6 +29,9 @@ static const struct row {
     {"add", &cuda_add, 0, {{3, {5, 4, 3}}, {2, {9, 33}}, {2, {4, 64}}}, {0}},
     {"concat", &cuda_concat, 0, {{3, {5, 4, 3}}, {2, {9, 33}}, {1, {7}}, {3, {1, 1, 9}}}, {.other = 6}},
     {"concat", &cuda_concat, 0, {{3, {5, 4, 3}}, {2, {9, 33}}}, {0}},
+    {"multiply", &cuda_multiply, 0, {{3, {5, 4, 3}}, {2, {9, 33}}, {1, {7}}}, {0}},
+    {"multiply", &cuda_multiply, 1e-6, {{3, {5, 4, 3}}, {2, {9, 33}}, {3, {1, 1, 9}}}, {.second = SECOND_VECTOR}},
+    {"multiply", &cuda_multiply, 1e-6, {{3, {5, 5, 3}}}, {.second = SECOND_PIXEL}},
     {"flatten", &cuda_flatten, 0, {{3, {5, 4, 3}}, {3, {7, 6, 40}}, {3, {1, 1, 9}}, {3, {6, 6, 1}}, {2, {3, 5}}}, {0}},
     {"dropout",
      &cuda_dropout,
@@ -239,7 +242,7 @@ static void open_pair(struct pair *p, const struct row *row, const struct shape 
     *p = (struct pair){.row = row, .inputs = layer->inputs, .channels_first = channels_first};
     cr_assert(backend_open("cuda", &(struct backend_options){0}, &p->backend) == ST_OK, "%s", status_message());
     cr_assert(graph_create(x, BATCH, &p->graph) == ST_OK);
-    if (row->settings.other) inputs[1] = value_of_width(p->graph, row->settings.other);
+    inputs[1] = second_input(p->graph, &row->settings, 0);
     cr_assert(graph_add(p->graph, layer, settings_of(layer, &row->settings), NULL, inputs, &output) == ST_OK, "%s",
               status_message());
     p->node = &p->graph->node[p->graph->nodes - 1];

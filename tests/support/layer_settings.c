@@ -71,3 +71,21 @@ int value_of_width(struct graph *graph, int64_t width)
     cr_assert(status == ST_OK, "%s", status_message());
     return output;
 }
+
+/* A pixel of channels is the mean of a square image. */
+static int mean_of(struct graph *graph, const struct settings *settings, int first)
+{
+    const struct shape *x = &graph->value[first].shape;
+    const struct settings s = {.kernel = x->dim[0]};
+    const char *name = x->rank == 2 ? "select" : settings->second == SECOND_PIXEL ? "avg_pool" : "global_avg_pool";
+    int output;
+    enum status status = graph_add(graph, layer_find(name), settings_of(layer_find(name), &s), NULL, &first, &output);
+    cr_assert(status == ST_OK, "%s", status_message());
+    return output;
+}
+
+int second_input(struct graph *graph, const struct settings *settings, int first)
+{
+    if (settings && settings->other) return value_of_width(graph, settings->other);
+    return settings && settings->second ? mean_of(graph, settings, first) : first;
+}

@@ -8,8 +8,11 @@ enum { SAVE_PROBABILITIES, SAVE_NOTHING };
 /* By how much inputs that are in [-1, 1) are multiplied for this layer: so that both ends of a function are reached. */
 float range_of(const struct layer *layer);
 
-/* The keys of all layers. What is left out is 0; groups 0 stands for 1. other is no key: the width of the second of two
- * inputs, 0: that of the first. */
+/* The second of two inputs: the first, or what a layer gives to it that has a number a channel. */
+enum second { SECOND_ALIKE, SECOND_VECTOR, SECOND_PIXEL };
+
+/* The keys of all layers. What is left out is 0; groups 0 stands for 1. Two are no keys: second, and other, the width
+ * of the second of two inputs, 0: that of the first. */
 struct settings {
     int64_t channels, units, kernel, stride, padding;
     int activation, init;
@@ -19,6 +22,7 @@ struct settings {
     int save;
     int64_t vocabulary, positions, segments;
     int64_t other;
+    enum second second;
     double momentum;
     int variance;
     bool affine, count_padding, causal, rope;
@@ -34,3 +38,6 @@ const void *settings_of(const struct layer *layer, const struct settings *settin
 
 /* A value that a layer reads from the batch: of the batch's shape, but so wide. Fails the test on any error. */
 int value_of_width(struct graph *graph, int64_t width);
+
+/* The second input that the settings ask for; first where they ask for none. */
+int second_input(struct graph *graph, const struct settings *settings, int first);

@@ -53,7 +53,7 @@ static void begin(struct subject *s, const struct layer *layer, int inputs[NODE_
     inputs[0] = layer->reads_batch ? embedded(s->graph, &c->x)
                 : c->first         ? 0
                                    : value_of_width(s->graph, shape_width(&c->x));
-    inputs[1] = layer->reads_batch ? 0 : c->settings.other ? value_of_width(s->graph, c->settings.other) : inputs[0];
+    inputs[1] = layer->reads_batch ? 0 : second_input(s->graph, &c->settings, inputs[0]);
 }
 
 /* Where a host has blocked images, a device has channels first. */

@@ -329,6 +329,22 @@ static const char *express_add(const struct onnx_test *test, struct region *regi
     return reason ? reason : express_elements(test, 1, region, l);
 }
 
+/* The second input's shape is the first's, or the last dimension of all samples: a gate that each of them has. */
+static const char *express_multiply(const struct onnx_test *test, struct region *region, struct onnx_layer *l)
+{
+    const struct onnx_tensor *x = onnx_input(test, 0), *gate = onnx_input(test, 1);
+    if (same_dims(x, gate)) return express_add(test, region, l);
+    REFUSE_IF(rank_of(gate) != 1 || rank_of(x) != 3 || gate->elements != x->dims.item[2], "two shapes");
+    float *gates;
+    NEW(region, gates, (size_t)(x->dims.item[0] * gate->elements));
+    for (int64_t n = 0; n < x->dims.item[0]; n++)
+        memcpy(gates + n * gate->elements, gate->floats, (size_t)gate->elements * sizeof *gates);
+    l->c.settings.second = SECOND_VECTOR;
+    const char *reason = express_elements(test, 0, region, l);
+    l->x[1] = gates;
+    return reason;
+}
+
 /* Channels of images; along any other axis, the rest of the dimensions is a row. */
 static const char *express_concat(const struct onnx_test *test, struct region *region, struct onnx_layer *l)
 {
@@ -397,6 +413,7 @@ static const struct row {
     {"MatMul", "linear", express_gemm, 0, " "},
     {"MaxPool", "max_pool", express_pool, 0,
      " auto_pad ceil_mode dilations kernel_shape pads storage_order strides "}, /* storage_order: of the places */
+    {"Mul", "multiply", express_multiply, 0, " axis broadcast "},
     {"Relu", "relu", express_element, 0, " "},
     {"Sigmoid", "sigmoid", express_element, 0, " "},
     {"SoftmaxCrossEntropyLoss", "cross_entropy", express_loss, 1u << 1, " ignore_index reduction "},

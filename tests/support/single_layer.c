@@ -43,10 +43,9 @@ void single_open(struct single *single, const char *backend, const char *layer, 
     cr_assert(backend_open(backend, &(struct backend_options){0}, &single->backend) == ST_OK, "%s", status_message());
     begin(single, definition, input, batch, inputs);
     single->graph->value[0].wants_gradient = !reads_text(definition);
-    if (settings && settings->other) {
-        inputs[1] = value_of_width(single->graph, settings->other);
-        single->graph->value[inputs[1]].wants_gradient = true;
-    }
+    if (definition->inputs > 1 && !definition->reads_batch)
+        inputs[1] = second_input(single->graph, settings, inputs[0]);
+    if (inputs[1] != inputs[0]) single->graph->value[inputs[1]].wants_gradient = true;
     cr_assert(graph_add(single->graph, definition, settings_of(definition, settings), NULL, inputs, &output) == ST_OK,
               "%s", status_message());
     const int last = single->graph->nodes - 1;

@@ -1,5 +1,5 @@
-/* The forms of a list of layers: `- flatten`, `- conv: {channels: 64, kernel: 3}`, and group, repeat, residual and
- * concat, which hold lists of their own. */
+/* The forms of a list of layers: `- flatten`, `- conv: {channels: 64, kernel: 3}`, and group, repeat, residual,
+ * concat and multiply, which hold lists of their own. */
 #include "spec/model.h"
 
 #include <string.h>
@@ -56,7 +56,9 @@ const struct form_rows model_forms[FORMS] = {
     [FORM_REPEAT] = {"repeat", "the layers several times in a row, each repetition a group", repeated, body},
     [FORM_RESIDUAL] = {"residual", "the sum of the layers' output and the shortcut's", of_joins, summed, "add"},
     [FORM_CONCAT] = {"concat", "the channels of the layers' output, then those of the shortcut's", of_joins, arms,
-                     "concat"}};
+                     "concat"},
+    [FORM_MULTIPLY] = {"multiply", "the product of the layers' output and the shortcut's, or its gate of channels",
+                       of_joins, arms, "multiply"}};
 
 /* ---- reading ---- */
 
@@ -67,7 +69,8 @@ bool model_lists(const struct layer *layer) { return !layer->loss && layer->inpu
 
 bool model_joins(const struct layer *layer)
 {
-    return !layer->loss && layer->inputs == 2 && !layer->reads_batch && layer != layer_find("concat");
+    return !layer->loss && layer->inputs == 2 && !layer->reads_batch && layer != layer_find("concat") &&
+           layer != layer_find("multiply");
 }
 
 const struct setting *model_keys(const struct layer *layer) { return model_joins(layer) ? of_sums : of_layers; }

@@ -7,7 +7,7 @@
 /* The lists of a form, the most. */
 enum { LIST_LAYERS, LIST_SHORTCUT, LIST_JOIN, LISTS };
 
-enum form { FORM_LAYER, FORM_GROUP, FORM_REPEAT, FORM_RESIDUAL, FORM_CONCAT, FORMS };
+enum form { FORM_LAYER, FORM_GROUP, FORM_REPEAT, FORM_RESIDUAL, FORM_CONCAT, FORM_MULTIPLY, FORMS };
 
 struct layer_list {
     struct item *item;

@@ -228,7 +228,7 @@ static enum status build_repeat(struct building *b, struct scope scope, const st
     return ST_OK;
 }
 
-/* A residual or a concat. */
+/* A residual, a concat or a multiply. */
 static enum status build_join(struct building *b, struct scope scope, const struct item *item, int *value)
 {
     const struct item *join = item->list[LIST_JOIN].count ? &item->list[LIST_JOIN].item[0] : NULL;
@@ -248,11 +248,9 @@ static enum status build_join(struct building *b, struct scope scope, const stru
 
 static enum status build_list(struct building *b, struct scope scope, const struct layer_list *list, int *value)
 {
-    static build_item *const build[FORMS] = {[FORM_LAYER] = build_layer,
-                                             [FORM_GROUP] = build_group,
-                                             [FORM_REPEAT] = build_repeat,
-                                             [FORM_RESIDUAL] = build_join,
-                                             [FORM_CONCAT] = build_join};
+    static build_item *const build[FORMS] = {
+        [FORM_LAYER] = build_layer,   [FORM_GROUP] = build_group, [FORM_REPEAT] = build_repeat,
+        [FORM_RESIDUAL] = build_join, [FORM_CONCAT] = build_join, [FORM_MULTIPLY] = build_join};
     for (int i = 0; i < list->count; i++) {
         b->at = list->item[i].at;
         TRY(build[list->item[i].form](b, scope, &list->item[i], value));
