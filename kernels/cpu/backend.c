@@ -68,6 +68,8 @@ static const struct row {
     {"select", &cpu_select, false},
     {"embedding", &cpu_embedding, true},
     {"attention", &cpu_attention, false},
+    {"rms_norm", &cpu_rms_norm, false},
+    {"group_norm", &cpu_group_norm, false},
     {"batch_norm", &cpu_batch_norm, false},
     {"batch_norm_add", &cpu_batch_norm_add, false},
     {"cross_entropy", &cpu_cross_entropy, false},

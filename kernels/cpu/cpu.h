@@ -15,7 +15,8 @@ struct cpu {
 extern const struct backend_kind backend_cpu;
 extern const struct kernel cpu_concat, cpu_conv, cpu_linear, cpu_max_pool, cpu_avg_pool, cpu_global_avg_pool,
     cpu_flatten, cpu_relu, cpu_dropout, cpu_add, cpu_embedding, cpu_attention, cpu_layernorm, cpu_select,
-    cpu_batch_norm, cpu_batch_norm_add, cpu_elementwise, cpu_upsample, cpu_cross_entropy, cpu_multiply;
+    cpu_batch_norm, cpu_batch_norm_add, cpu_elementwise, cpu_upsample, cpu_cross_entropy, cpu_multiply, cpu_rms_norm,
+    cpu_group_norm;
 
 static inline struct cpu *cpu_of(const struct backend *backend) { return backend->vendor; }
 
@@ -25,6 +26,9 @@ static inline void expect_product(struct backend *backend, int64_t m, int64_t n,
     const size_t bytes = gemm_packing(backend->options.threads, m, n, k);
     if (bytes > backend->packing) backend->packing = bytes;
 }
+
+/* Sets the padded channels of a blocked image to 0, in the last block of each sample. */
+void zero_padding(const struct extent *e, float *y);
 
 /* Adds the time since the last call, or since the op began, to a class. */
 static inline void clock_lap(struct backend *backend, enum clock_class class)

@@ -62,17 +62,6 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
     return ST_OK;
 }
 
-/* The padding of a blocked image, in the last block of each sample. */
-static void zero_padding(const struct extent *e, float *y)
-{
-    const int64_t block = order_block(e->layout), used = block > 1 ? e->shape.dim[2] % block : 0;
-    const int64_t pixels = used > 0 ? image_pixels(e) : 0;
-#pragma omp parallel for schedule(static)
-    for (int64_t n = 0; n < e->batch; n++)
-        for (int64_t p = 1; p <= pixels; p++)
-            memset(y + (n + 1) * e->elements - p * block + used, 0, (size_t)(block - used) * sizeof *y);
-}
-
 static enum status forward(void *state, const struct kernel_args *args)
 {
     const struct elementwise *e = state;

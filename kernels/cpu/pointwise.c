@@ -3,9 +3,20 @@
  *
  * Contract: padded channels, which are zero, stay zero. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "cpu.h"
 #include "element_loops.h"
+
+void zero_padding(const struct extent *e, float *y)
+{
+    const int64_t block = order_block(e->layout), used = block > 1 ? e->shape.dim[2] % block : 0;
+    const int64_t pixels = used > 0 ? image_pixels(e) : 0;
+#pragma omp parallel for schedule(static)
+    for (int64_t n = 0; n < e->batch; n++)
+        for (int64_t p = 1; p <= pixels; p++)
+            memset(y + (n + 1) * e->elements - p * block + used, 0, (size_t)(block - used) * sizeof *y);
+}
 
 static enum status relu_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
                                 struct footprint *footprint, void **state)

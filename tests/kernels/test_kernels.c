@@ -187,6 +187,13 @@ static const struct subject_case cases[] = {
     {"dropout", IMAGE(9, 8, 20), {.rate = 0.25}, 3, false, false, LAST},
     {"add", IMAGE(9, 8, 20), {0}, 3, false, false, BLOCKED},
     {"add", IMAGE(9, 8, 20), {0}, 3, false, false, LAST},
+    {"rms_norm", {2, {300, 67}}, {.epsilon = 1e-6}, 3},
+    {"rms_norm", {1, {33}}, {.epsilon = 1e-6}, 5},
+    {"group_norm", IMAGE(9, 8, 20), {.epsilon = 1e-5, .groups = 4}, 3, false, false, BLOCKED},
+    {"group_norm", IMAGE(9, 8, 36), {.epsilon = 1e-5, .groups = 3}, 3, false, false, BLOCKED},
+    {"group_norm", IMAGE(9, 8, 32), {.epsilon = 1e-5, .groups = 32}, 2, false, false, BLOCKED},
+    {"group_norm", IMAGE(9, 8, 150), {.epsilon = 1e-5, .groups = 1}, 3, false, false, LAST},
+    {"group_norm", IMAGE(31, 17, 20), {.epsilon = 1e-5, .groups = 5}, 3, false, false, LAST},
     {"multiply", IMAGE(9, 8, 20), {0}, 3, false, false, BLOCKED},
     {"multiply", IMAGE(9, 8, 20), {.second = SECOND_VECTOR}, 3, false, false, BLOCKED},
     {"multiply", IMAGE(9, 9, 20), {.second = SECOND_PIXEL}, 3, false, false, BLOCKED},
@@ -211,7 +218,7 @@ enum { BACKENDS = sizeof backends / sizeof *backends };
     for (int k = 0; k < BACKENDS; k++)                                                                                 \
         for (const struct subject_case *c = backend_opens(backends[k]) ? cases : cases + CASES; c < cases + CASES;     \
              c++)                                                                                                      \
-            if (!backend_refuses(backends[k], &c->settings))
+            if (backend_has(backends[k], c->layer) && !backend_refuses(backends[k], &c->settings))
 
 static float *randoms(int64_t count, uint32_t which)
 {

@@ -83,7 +83,7 @@ static const char *judge(const struct onnx_test *test, struct region *region)
     /* Blocked images are refused where groups divide blocks. */
     const int blocked = layer.c.settings.groups > 1 ? LAYOUT_AUTO : LAYOUT_BLOCKED;
     for (int i = 0; i < BACKENDS; i++) {
-        if (!opens[i]) continue;
+        if (!opens[i] || !backend_has(backends[i], layer.c.layer)) continue;
         run(&layer, test, backends[i], LAYOUT_CHANNELS_LAST, true);
         run(&layer, test, backends[i], LAYOUT_CHANNELS_LAST, false);
         run(&layer, test, backends[i], blocked, false);

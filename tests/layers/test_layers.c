@@ -61,6 +61,11 @@ static const struct layer_case {
     {"layernorm", {2, {4, 7}}, {.epsilon = 1e-12}},
     {"layernorm", {2, {3, 5}}, {.epsilon = 0.1}},
     {"layernorm", {1, {12}}, {.epsilon = 1e-5}},
+    {"rms_norm", {2, {4, 7}}, {.epsilon = 1e-6}},
+    {"rms_norm", {1, {12}}, {.epsilon = 0.1}},
+    {"group_norm", {3, {4, 5, 6}}, {.epsilon = 1e-5, .groups = 2}},
+    {"group_norm", {3, {4, 5, 3}}, {.epsilon = 0.1, .groups = 1}},
+    {"group_norm", {3, {4, 5, 3}}, {.epsilon = 1e-5, .groups = 3}},
     {"batch_norm", {3, {4, 5, 3}}, {.epsilon = 1e-5, .momentum = 0.1, .affine = true}},
     {"batch_norm", {3, {4, 5, 3}}, {.epsilon = 1e-5, .activation = ACTIVATION_RELU, .affine = true}},
     {"batch_norm", {3, {1, 7, 2}}, {.epsilon = 0.1, .variance = 1}},
@@ -151,7 +156,8 @@ static void check_case(const char *backend, const struct layer_case *c, void (*c
 static void for_every_case_on(const char *backend, void (*check)(struct single *single))
 {
     for (int c = 0; c < CASES; c++)
-        if (!backend_refuses(backend, &cases[c].settings)) check_case(backend, &cases[c], check);
+        if (backend_has(backend, cases[c].layer) && !backend_refuses(backend, &cases[c].settings))
+            check_case(backend, &cases[c], check);
     for (const struct layer *const *l = layer_table; *l && !strcmp(backend, "ref"); l++) {
         if (has_case(*l)) continue;
         const struct layer_case plain = plain_case(*l);
@@ -232,8 +238,9 @@ static struct slope measure(struct single *single, const float *weight, struct t
 /* No kink where inputs lie, but curved. */
 static bool is_smooth(const struct node *node)
 {
-    static const char *const curved[] = {"gelu",      "silu",      "hardswish",  "sigmoid",       "tanh",
-                                         "layernorm", "attention", "batch_norm", "batch_norm_add"};
+    static const char *const curved[] = {"gelu",      "silu",       "hardswish",     "sigmoid",
+                                         "tanh",      "layernorm",  "rms_norm",      "group_norm",
+                                         "attention", "batch_norm", "batch_norm_add"};
     bool found = node->activation == ACTIVATION_TANH || node->layer->loss;
     for (size_t i = 0; i < sizeof curved / sizeof *curved; i++) found |= !strcmp(node->layer->name, curved[i]);
     return found;

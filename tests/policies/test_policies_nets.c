@@ -50,7 +50,7 @@ static bool is_chosen(const struct layer *layer, const char *kind)
         const char *kind, *layers;
     } families[] = {
         {"pool", " max_pool avg_pool global_avg_pool "},
-        {"norm", " layernorm batch_norm batch_norm_add "},
+        {"norm", " layernorm rms_norm group_norm batch_norm batch_norm_add "},
         {"weightless",
          " max_pool avg_pool global_avg_pool upsample flatten attention gelu silu hardswish sigmoid tanh select relu "
          "relu6 leaky_relu dropout add multiply concat "}};

@@ -24,6 +24,12 @@ bool backend_opens(const char *name)
     return opens;
 }
 
+bool backend_has(const char *name, const char *layer)
+{
+    const struct node node = {.layer = layer_find(layer)};
+    return backend_find(name)->kernel(&node) != NULL;
+}
+
 static void *reserve(struct backend *backend, size_t bytes)
 {
     void *block;

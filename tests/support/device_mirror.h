@@ -25,6 +25,9 @@ bool backend_is_here(enum status opened);
 /* Whether a backend of that name can be opened here. */
 bool backend_opens(const char *name);
 
+/* Whether the backend has a kernel for the layer; a device has none for some. */
+bool backend_has(const char *name, const char *layer);
+
 void mirror_open(struct mirror *mirror, struct backend *backend);
 void mirror_close(struct mirror *mirror);
 

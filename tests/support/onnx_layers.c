@@ -224,6 +224,18 @@ static const char *express_layernorm(const struct onnx_test *test, struct region
     return NULL;
 }
 
+/* Each channel of each sample is normalised: as many groups as channels. */
+static const char *express_instance_norm(const struct onnx_test *test, struct region *region, struct onnx_layer *l)
+{
+    const struct onnx_tensor *x = onnx_input(test, 0);
+    REFUSE_IF(rank_of(x) != 4, "images not of two dimensions");
+    l->c.settings.groups = x->dims.item[1];
+    l->c.settings.epsilon = onnx_real(test, "epsilon", 1e-5);
+    l->parameter[0] = numbers(test, onnx_input(test, 1), x->dims.item[1]);
+    l->parameter[1] = numbers(test, onnx_input(test, 2), x->dims.item[1]);
+    return express_elements(test, 0, region, l);
+}
+
 /* {N, C, ...}, whatever the number of dimensions, is an image with a row for each of them but the last. ONNX's momentum
  * is the share of the running state that stays. */
 static const char *express_batch_norm(const struct onnx_test *test, struct region *region, struct onnx_layer *l)
@@ -408,6 +420,7 @@ static const struct row {
     {"Gemm", "linear", express_gemm, 0, " alpha beta broadcast transA transB "},
     {"GlobalAveragePool", "global_avg_pool", express_global_pool, 0, " "},
     {"HardSwish", "hardswish", express_element, 0, " "},
+    {"InstanceNormalization", "group_norm", express_instance_norm, 0, " epsilon "},
     {"LayerNormalization", "layernorm", express_layernorm, 0, " axis epsilon "},
     {"LeakyRelu", "leaky_relu", express_leaky, 0, " alpha "},
     {"MatMul", "linear", express_gemm, 0, " "},
