@@ -16,7 +16,7 @@ size_t network_partial_bytes(const struct network *network, int node)
 {
     const struct node *n = &network->graph->node[node];
     size_t bytes = 0;
-    for (int p = 0; sliced(network, node) && p < n->parameters; p++)
+    for (int p = 0; sliced(network, node) && node_trains(n) && p < n->parameters; p++)
         bytes += parameter_static_bytes(&network->graph->parameter[n->first_parameter + p]);
     return bytes;
 }
@@ -63,6 +63,18 @@ static void fuse_update(struct network *network, const struct node *node)
     f->split = false;
 }
 
+/* Without PARAMS, INPUT runs alone: it multiplies dy by a fused activation's derivative, and where the kernel is not
+ * split, it reads what that reads. */
+static void freeze(struct footprint *f)
+{
+    f->reads[PART_INDEX_INPUT] |= f->reads[PART_INDEX_PARAMS] & (f->split ? READS_Y | READS_SAVED : ~0U);
+    f->reads[PART_INDEX_PARAMS] = 0;
+    if (!f->split && f->backward_scratch[PART_INDEX_INPUT] < f->backward_scratch[PART_INDEX_PARAMS])
+        f->backward_scratch[PART_INDEX_INPUT] = f->backward_scratch[PART_INDEX_PARAMS];
+    f->backward_scratch[PART_INDEX_PARAMS] = 0;
+    f->split = false;
+}
+
 static enum status prepare_node(struct network *network, struct node *node)
 {
     struct backend *backend = network->backend;
@@ -80,7 +92,8 @@ static enum status prepare_node(struct network *network, struct node *node)
     const bool reference = b->kernel == &node->layer->reference;
     if (!b->footprint.implementation)
         b->footprint.implementation = reference && !node->layer->loss ? "ref" : backend->kind->name;
-    if (network->graph->fused_update && node->parameters) fuse_update(network, node);
+    if (node->frozen) freeze(&b->footprint);
+    if (network->graph->fused_update && node_trains(node)) fuse_update(network, node);
     if (graph == network->graph) return ST_OK;
     if (follows_whole(network, node)) {
         if (b->kernel->release) b->kernel->release(b->state);
@@ -266,7 +279,7 @@ unsigned network_parts(const struct network *network, int node)
     const struct graph *graph = network->graph;
     if (network->traced) return network->binding[node].traced ? PART_PARAMS | PART_INPUT : 0;
     const struct node *n = &graph->node[node];
-    unsigned parts = n->parameters ? PART_PARAMS : 0;
+    unsigned parts = node_trains(n) ? PART_PARAMS : 0;
     for (int k = 0; k < n->layer->inputs; k++)
         if (graph->value[n->inputs[k]].wants_gradient && !network->binding[node].footprint.passes_gradient)
             parts |= PART_INPUT;

@@ -2,25 +2,28 @@
 
 size_t update_cut(const struct graph *graph, bool fused, int states, char *block, struct update_tensor *tensor)
 {
-    const size_t all = graph_parameter_bytes(graph), blocks = fused ? 1 : 2;
-    char *parameter = block, *state = block + blocks * all;
+    const size_t all = graph_parameter_bytes(graph), trained = graph_trained_bytes(graph);
+    char *parameter = block, *gradient = block + all, *state = gradient + (fused ? 0 : trained);
     for (int i = 0; i < graph->parameters; i++) {
         const struct parameter *p = &graph->parameter[i];
+        const bool trains = p->trained >= 0;
         tensor[i] = (struct update_tensor){.parameter = (float *)(void *)parameter,
-                                           .gradient = fused ? NULL : (float *)(void *)(parameter + all),
-                                           .state = states > 0 ? (float *)(void *)state : NULL,
+                                           .gradient = fused || !trains ? NULL : (float *)(void *)gradient,
+                                           .state = states > 0 && trains ? (float *)(void *)state : NULL,
                                            .elements = p->elements,
                                            .numbers = p->definition.shape.rank > 1};
         parameter += parameter_static_bytes(p);
+        if (!trains) continue;
+        gradient += parameter_static_bytes(p);
         state += (size_t)states * parameter_static_bytes(p);
     }
-    return (blocks + (size_t)states) * all;
+    return all + (fused ? 0 : trained) + (size_t)states * trained;
 }
 
 struct update_part update_part_of(const struct network *network, int node, int part, float *gradients, int k)
 {
-    const int first = network->graph->node[node].first_parameter;
-    const struct parameter *p = &network->graph->parameter[first];
+    const struct parameter *p = &network->graph->parameter[network->graph->node[node].first_parameter];
+    const int first = p->trained;
     const int64_t each = (int64_t)network->binding[node].footprint.part_elements,
                   before = part > 1 ? (part - 1) * each : 0;
     const int64_t left = p->elements - before, count = each && each < left ? each : left;

@@ -3,8 +3,8 @@
 
 #include "backend/network.h"
 
-/* Cuts graph's parameters, then their gradients (not of a fused update), then states copies of each as its state from
- * block, and returns the bytes of all of them. */
+/* Cuts graph's parameters, then the gradients of those that are trained (not of a fused update), then states copies of
+ * each of these as its state from block, and returns the bytes of all of them. tensor: by parameter. */
 size_t update_cut(const struct graph *graph, bool fused, int states, char *block, struct update_tensor *tensor);
 
 /* Of node's k-th parameter, what a part of a fused update (from 1; 0: all) covers, where gradients are those of the

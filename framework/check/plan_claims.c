@@ -36,15 +36,17 @@ static enum status check_reals(const struct plan_data *a, const struct outcome *
 /* The static categories, then those of the arena. */
 static void expect_memory(const struct plan_data *a, const struct outcome *o, size_t memory[PLAN_DATA_CATEGORIES])
 {
-    size_t parameters = 0, gradients = 0, state = 0;
+    size_t parameters = 0, trained = 0, gradients = 0, state = 0;
     for (int i = 0; i < a->parameters; i++) {
         const size_t bytes = round_up(a->parameter[i].elements * sizeof(float));
         parameters += bytes;
+        if (a->parameter[i].frozen) continue;
+        trained += bytes;
         if (!a->node[a->parameter[i].node].footprint.gradients) gradients += bytes;
     }
     memory[STATIC_PARAMETERS] = parameters;
     memory[STATIC_GRADIENTS] = gradients;
-    memory[STATIC_OPTIMIZER] = parameters * a->optimizer_copies;
+    memory[STATIC_OPTIMIZER] = trained * a->optimizer_copies;
     for (int i = 0; i < a->states; i++) state += round_up(a->state[i].elements * sizeof(float));
     memory[STATIC_STATE] = state;
     memory[STATIC_INPUTS] = round_up(a->batch_bytes) + round_up(a->batch * a->labels * sizeof(int32_t));

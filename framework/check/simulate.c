@@ -370,7 +370,8 @@ static void find_parts(struct machine *m)
     const struct plan_data *a = m->data;
     if (a->evaluate) return;
     for (int n = 0; n < a->operators; n++) m->parts[n] = a->traced[n].has_backward ? PART_PARAMS | PART_INPUT : 0;
-    for (int p = 0; p < a->parameters; p++) m->parts[a->parameter[p].node] |= PART_PARAMS;
+    for (int p = 0; p < a->parameters; p++)
+        if (!a->parameter[p].frozen) m->parts[a->parameter[p].node] |= PART_PARAMS;
     for (int n = 0; n < a->nodes; n++)
         for (int k = 0; k < NODE_INPUTS_MAX; k++) {
             int x = a->node[n].inputs[k];

@@ -173,10 +173,8 @@ static void backward_input(const struct reference *r, const struct kernel_args *
 static enum status backward(void *state, const struct kernel_args *args)
 {
     const struct reference *r = state;
-    if (args->parts & PART_PARAMS) {
-        activation_derivative(r, args->y, args->saved, args->dy);
-        backward_params(r, args);
-    }
+    if (args->y || args->saved) activation_derivative(r, args->y, args->saved, args->dy);
+    if (args->parts & PART_PARAMS) backward_params(r, args);
     if (args->parts & PART_INPUT) backward_input(r, args);
     return ST_OK;
 }

@@ -60,6 +60,7 @@ static enum status append(struct graph *graph, const struct node *node, const st
         struct parameter *p = &(*list)[(*count)++];
         p->definition = definition[i];
         p->node = node->index;
+        p->trained = *count - 1;
         p->elements = shape_elements(&definition[i].shape);
         p->name = region_text(graph->region, "%s.%s", node->name, definition[i].name);
         if (p->elements < 0) return fail(ST_SPEC, "%s is too large", p->name);
@@ -157,9 +158,16 @@ enum status graph_finish(struct graph *graph)
     if (!graph->nodes || !graph->node[graph->nodes - 1].layer->loss)
         return fail(ST_SPEC, "the last layer of a network must be a loss");
     if (!graph->parameters) return fail(ST_SPEC, "no layer of the network has parameters: there is nothing to train");
+    graph->trained = 0;
+    for (int p = 0; p < graph->parameters; p++) {
+        const bool frozen = graph->node[graph->parameter[p].node].frozen;
+        graph->parameter[p].trained = frozen ? -1 : graph->trained++;
+    }
+    if (!graph->trained)
+        return fail(ST_SPEC, "every layer with parameters has trainable: false: there is nothing to train");
     for (int i = 0; i < graph->nodes; i++) {
         struct node *node = &graph->node[i];
-        bool wants = node->parameters > 0;
+        bool wants = node_trains(node);
         for (int k = 0; k < node->layer->inputs; k++) {
             struct value *x = &graph->value[node->inputs[k]];
             x->consumers++;
@@ -179,7 +187,7 @@ static bool read_by_parameters(const struct graph *graph, int value)
 {
     for (int i = value; i < graph->nodes; i++)
         for (int k = 0; k < graph->node[i].layer->inputs; k++)
-            if (graph->node[i].inputs[k] == value && graph->node[i].parameters) return true;
+            if (graph->node[i].inputs[k] == value && node_trains(&graph->node[i])) return true;
     return false;
 }
 
@@ -222,6 +230,14 @@ size_t graph_parameter_bytes(const struct graph *graph)
 {
     size_t bytes = 0;
     for (int i = 0; i < graph->parameters; i++) bytes += parameter_static_bytes(&graph->parameter[i]);
+    return bytes;
+}
+
+size_t graph_trained_bytes(const struct graph *graph)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < graph->parameters; i++)
+        if (graph->parameter[i].trained >= 0) bytes += parameter_static_bytes(&graph->parameter[i]);
     return bytes;
 }
 

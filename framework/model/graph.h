@@ -22,6 +22,7 @@ struct parameter {
     const char *name; /* "conv1_1.weight" */
     struct parameter_definition definition;
     int node;
+    int trained; /* its number among those that are trained; -1: its node is frozen */
     int64_t elements;
 };
 
@@ -35,6 +36,7 @@ struct node {
     int group;                  /* innermost group it is in, -1: none */
     enum activation activation; /* fused: of the setting of that name, moved by graph_select_first() */
     enum relu_save relu_save;   /* of a fused relu, or a relu layer */
+    bool frozen;                /* its parameters are not trained: no gradients of theirs, no state, no update */
     bool keep_whole;            /* the model file has it compute the whole batch at once, see model/slicing.h */
     bool relu_of_input;         /* graph_select_first() moved its relu here from the node that it reads */
     int first_parameter, parameters;
@@ -68,6 +70,7 @@ struct graph {
     int64_t slices; /* of the batch, see model/slicing.h; 1: none */
     bool *whole;    /* by node: the batch is computed at once; NULL: of all */
     int nodes, values, parameters, states, groups;
+    int trained; /* parameters that are, see struct parameter; set by graph_finish() */
     struct node *node;
     struct value *value;
     struct parameter *parameter;
@@ -100,8 +103,8 @@ bool node_chooses(const struct node *node, const char *key, const char *word);
 enum status graph_group_begin(struct graph *graph, const char *name);
 void graph_group_end(struct graph *graph);
 
-/* After the loss: counts consumers, finds which values want gradients. Errors: ST_SPEC when a value but the last is
- * never read, the last node is not a loss, or there is no parameter. */
+/* After the loss: counts consumers, numbers what is trained, finds which values want gradients. Errors: ST_SPEC when a
+ * value but the last is never read, the last node is not a loss, or no parameter is trained. */
 enum status graph_finish(struct graph *graph);
 
 /* In a finished graph, moves each fused relu behind the pool that is its only reader and selects the largest of several
@@ -114,8 +117,12 @@ void graph_select_first(struct graph *graph);
 /* Labels of a sample: one for each row of what the loss reads; 1 where it reads none. */
 int64_t graph_labels(const struct graph *graph);
 
-/* The sum of parameter_static_bytes(). */
+/* Whether its backward computes gradients of its parameters. */
+static inline bool node_trains(const struct node *node) { return node->parameters > 0 && !node->frozen; }
+
+/* The sum of parameter_static_bytes(); and of those that are trained. */
 size_t graph_parameter_bytes(const struct graph *graph);
+size_t graph_trained_bytes(const struct graph *graph);
 
 /* Index by name, -1: none. */
 int graph_find_node(const struct graph *graph, const char *name);

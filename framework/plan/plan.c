@@ -98,12 +98,11 @@ size_t plan_device_bytes(const struct network *network, const struct plan_option
 static void count_static(struct plan *plan)
 {
     const struct graph *graph = plan->network->graph;
-    const size_t parameters = graph_parameter_bytes(graph);
-    plan->static_bytes[STATIC_PARAMETERS] = parameters;
+    plan->static_bytes[STATIC_PARAMETERS] = graph_parameter_bytes(graph);
     for (int i = 0; i < graph->parameters; i++)
-        if (!plan->network->binding[graph->parameter[i].node].footprint.gradients)
+        if (graph->parameter[i].trained >= 0 && !plan->network->binding[graph->parameter[i].node].footprint.gradients)
             plan->static_bytes[STATIC_GRADIENTS] += parameter_static_bytes(&graph->parameter[i]);
-    plan->static_bytes[STATIC_OPTIMIZER] = parameters * (size_t)plan->options.state_per_parameter;
+    plan->static_bytes[STATIC_OPTIMIZER] = graph_trained_bytes(graph) * (size_t)plan->options.state_per_parameter;
     for (int i = 0; i < graph->states; i++)
         plan->static_bytes[STATIC_STATE] += parameter_static_bytes(&graph->state[i]);
     plan->static_bytes[STATIC_INPUTS] = batch_bytes(graph);

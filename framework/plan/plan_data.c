@@ -47,7 +47,8 @@ const char *plan_data_buffer_name(const struct plan_data *data, const struct buf
     } while (0)
 #define EXPECTED " is %lld; expected %lld..%lld"
 
-/* A node reads what was written before it; its value wants a gradient where it, or what it reads, has parameters. */
+/* A node reads what was written before it; its value wants a gradient where it, or what it reads, has
+ * parameters that are trained. */
 static enum status check_node(const struct plan_data *a, int i)
 {
     const struct plan_data_node *node = &a->node[i];
@@ -59,10 +60,11 @@ static enum status check_node(const struct plan_data *a, int i)
                node->name, k);
         if (value > 0) wants |= a->node[value - 1].wants_gradient;
     }
-    for (int p = 0; p < a->parameters; p++) wants |= a->parameter[p].node == i;
+    for (int p = 0; p < a->parameters; p++) wants |= a->parameter[p].node == i && !a->parameter[p].frozen;
     size_t partial = 0; /* of a slice, which is added to those of the slices before */
     for (int p = 0; p < a->parameters; p++)
-        if (a->parameter[p].node == i) partial += round_up(a->parameter[p].elements * sizeof(float));
+        if (a->parameter[p].node == i && !a->parameter[p].frozen)
+            partial += round_up(a->parameter[p].elements * sizeof(float));
     if (!node->whole && node->footprint.backward_scratch[PART_INDEX_PARAMS] < partial)
         return fail(ST_DIFFERS,
                     "node %d (%s): its backward has %zu bytes of scratch; expected at least %zu, for gradients "

@@ -34,6 +34,7 @@ struct plan_data_parameter {
     const char *name, *shape;
     int node;
     size_t elements;
+    bool frozen; /* not trained: it has neither gradient nor optimiser state */
 };
 
 /* Of a traced step (backend/traced.h), whose nodes and ops have no inputs above: by node, what it is; what its

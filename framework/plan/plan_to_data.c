@@ -41,7 +41,7 @@ static void describe_parameter(const struct parameter *p, struct region *region,
 {
     char shape[96];
     *to = (struct plan_data_parameter){p->name, region_text(region, "%s", shape_print(&p->definition.shape, shape)),
-                                       p->node, (size_t)p->elements};
+                                       p->node, (size_t)p->elements, p->trained < 0};
 }
 
 static void claim(const struct plan *plan, struct plan_data *a)

@@ -13,12 +13,13 @@ struct train {
     struct backend *backend;
     struct executor *exec;
     struct train_options options;
-    struct update update;
-    bool fused;             /* the update, in the executor's ops */
-    struct digest *running; /* one a tensor of running state, after the last step */
-    double lr;              /* of the step that began */
-    enum status started;    /* its status */
-    bool warm;              /* a step was done before */
+    struct update update;             /* of the parameters that are trained alone */
+    struct digest *digest[DIGESTEDS]; /* one a parameter, after the last step; of what it does not have, 0 */
+    bool fused;                       /* the update, in the executor's ops */
+    struct digest *running;           /* one a tensor of running state, after the last step */
+    double lr;                        /* of the step that began */
+    enum status started;              /* its status */
+    bool warm;                        /* a step was done before */
 };
 
 /* Initial values are made slice by slice in the host's memory, since the backend's may be a device's. */
@@ -46,6 +47,7 @@ static void initialise(const struct train *train)
         const struct parameter *p = &graph->parameter[i];
         if (!train->options.given || !train->options.given[i])
             initialise_tensor(train, p, i, executor_parameter(train->exec, i));
+        if (p->trained < 0) continue;
         if (!train->fused) kind->fill(train->backend, executor_gradient(train->exec, i), 0, parameter_bytes(p));
         if (train->update.states > 0)
             kind->fill(train->backend, executor_state(train->exec, i), 0,
@@ -64,9 +66,15 @@ enum status train_create(const struct network *network, struct executor *exec, c
     t->update = (struct update){.optimizer = options->optimizer,
                                 .settings = options->settings,
                                 .states = options->optimizer->state(&options->settings),
-                                .count = t->graph->parameters,
-                                .tensor = executor_tensors(exec),
+                                .count = t->graph->trained,
                                 .room = executor_update_room(exec)};
+    NEW(region, t->update.tensor, (size_t)t->graph->trained);
+    for (int i = 0; i < t->graph->parameters; i++) {
+        const int trained = t->graph->parameter[i].trained;
+        if (trained >= 0) t->update.tensor[trained] = executor_tensors(exec)[i];
+    }
+    for (int what = 0; what < (t->update.states > 0 ? DIGESTEDS : DIGESTED_STATE); what++)
+        NEW(region, t->digest[what], (size_t)t->graph->parameters);
     NEW(region, t->running, (size_t)t->graph->states);
     t->fused = network_fused(network);
     if (t->fused) executor_set_update(exec, &t->update);
@@ -120,7 +128,9 @@ static enum status check_finite(struct train *train, const struct step_outcome *
 {
     if (!isfinite(outcome->loss[0])) return refuse_not_finite(train, step, outcome->loss[0], result);
     if (outcome->not_finite < 0) return ST_OK;
-    const char *name = train->graph->parameter[outcome->not_finite].name;
+    int parameter = 0;
+    while (train->graph->parameter[parameter].trained != outcome->not_finite) parameter++;
+    const char *name = train->graph->parameter[parameter].name;
     snprintf(result->not_finite, NOT_FINITE, "gradient of %s", name);
     return fail(ST_FAILED, "step %u: the loss is finite, but the gradient of %s is not", step, name);
 }
@@ -151,6 +161,20 @@ static struct digest digest_of(const struct digest *digest, int count)
     return digest_bytes(digest, (size_t)count * sizeof *digest);
 }
 
+/* From the update's digests to those of all parameters. What is not trained does not move: one digest does. */
+static void spread_digests(struct train *train)
+{
+    struct backend *b = train->backend;
+    for (int i = 0; i < train->graph->parameters; i++) {
+        const struct parameter *p = &train->graph->parameter[i];
+        for (int what = 0; what < DIGESTEDS && p->trained >= 0; what++)
+            if (train->digest[what]) train->digest[what][i] = train->update.digest[what][p->trained];
+        if (p->trained < 0 && !train->warm)
+            train->digest[DIGESTED_PARAMETER][i] =
+                b->kind->digest(b, executor_parameter(train->exec, i), parameter_bytes(p));
+    }
+}
+
 enum status train_end(struct train *train, struct train_result *result)
 {
     struct backend *b = train->backend;
@@ -162,23 +186,25 @@ enum status train_end(struct train *train, struct train_result *result)
     const struct step_outcome outcome = b->outcome;
     TRY(check_finite(train, &outcome, b->moment.step, result));
     if (b->kind->update->collect) TRY(b->kind->update->collect(b, u));
+    spread_digests(train);
     train->warm = true;
     for (int i = 0; i < train->graph->states; i++)
         train->running[i] =
             b->kind->digest(b, executor_running(train->exec, i), parameter_bytes(&train->graph->state[i]));
+    const int parameters = train->graph->parameters;
     *result = (struct train_result){.loss = outcome.loss[0],
                                     .correct = outcome.loss[1],
                                     .counted = b->moment.counted,
                                     .lr = train->lr,
                                     .gradient_norm = sqrt(outcome.squares),
-                                    .gradients = digest_of(u->digest[DIGESTED_GRADIENT], u->count),
-                                    .parameters = digest_of(u->digest[DIGESTED_PARAMETER], u->count),
-                                    .gradient = u->digest[DIGESTED_GRADIENT],
-                                    .parameter = u->digest[DIGESTED_PARAMETER],
-                                    .parameter_state = u->digest[DIGESTED_STATE],
+                                    .gradients = digest_of(train->digest[DIGESTED_GRADIENT], parameters),
+                                    .parameters = digest_of(train->digest[DIGESTED_PARAMETER], parameters),
+                                    .gradient = train->digest[DIGESTED_GRADIENT],
+                                    .parameter = train->digest[DIGESTED_PARAMETER],
+                                    .parameter_state = train->digest[DIGESTED_STATE],
                                     .running_state = train->running};
     memcpy(result->phase_ns, b->phase_ns, sizeof result->phase_ns);
-    if (u->states > 0) result->state = digest_of(u->digest[DIGESTED_STATE], u->count);
+    if (u->states > 0) result->state = digest_of(train->digest[DIGESTED_STATE], parameters);
     if (train->graph->states > 0) result->running = digest_of(train->running, train->graph->states);
     return ST_OK;
 }

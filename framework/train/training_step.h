@@ -31,7 +31,8 @@ struct train_result {
     uint64_t phase_ns[PHASES]; /* digest: and the gradients' norm */
     /* state: zero where the optimiser has none; running: zero where the network has no running state */
     struct digest gradients, parameters, state, running;
-    /* One a parameter, valid until the next step; parameter_state is NULL where the optimiser has none; and one a
+    /* One a parameter, valid until the next step, 0 of a gradient or state that a parameter which is not trained does
+     * not have; parameter_state is NULL where the optimiser has none; and one a
      * tensor of running state. */
     const struct digest *gradient, *parameter, *parameter_state, *running_state;
     /* The first loss, output or gradient that is not finite, where that ended the run; "": none. */

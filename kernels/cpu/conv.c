@@ -146,7 +146,11 @@ static enum status backward_input(struct conv *conv, const struct kernel_args *a
 
 static enum status conv_backward(void *state, const struct kernel_args *args)
 {
-    if (args->parts & PART_PARAMS) TRY(backward_params(state, args));
+    const struct conv *conv = state;
+    if (args->parts & PART_PARAMS)
+        TRY(backward_params(state, args));
+    else if (args->y || args->saved)
+        mask_chunk(conv, args, 0, conv->y.batch);
     return args->parts & PART_INPUT ? backward_input(state, args) : ST_OK;
 }
 

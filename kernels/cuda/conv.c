@@ -64,13 +64,11 @@ static enum status conv_forward(void *state, const struct kernel_args *args)
     return cuda_queued("convolution");
 }
 
-/* dy times the activation's derivative, in place, and the gradients of bias and weights. */
+/* The gradients of bias and weights. */
 static enum status backward_params(const struct conv *conv, const struct kernel_args *args)
 {
     const cudaStream_t stream = cuda_queue(conv->backend, CLOCK_ACTIVATION);
     const int64_t channels = conv->problem.y.dim[2];
-    if (conv->activation != FUNCTION_NONE)
-        launch_derivative(stream, args->dy, args->y, args->saved, conv->activation, conv->outputs, args->dy);
     if (conv->bias)
         launch_reduce_units(stream, args->dy, conv->outputs / (channels * conv->pixels), channels, conv->pixels,
                             args->gradients[1]);
@@ -79,6 +77,10 @@ static enum status backward_params(const struct conv *conv, const struct kernel_
 
 static enum status conv_backward(void *state, const struct kernel_args *args)
 {
+    const struct conv *conv = state;
+    if (args->y || args->saved)
+        launch_derivative(cuda_queue(conv->backend, CLOCK_ACTIVATION), args->dy, args->y, args->saved, conv->activation,
+                          conv->outputs, args->dy);
     if (args->parts & PART_PARAMS) TRY(backward_params(state, args));
     if (args->parts & PART_INPUT) TRY(run(state, CONV_INPUT, args, args->dx[0], args->parameters[0], args->dy));
     return cuda_queued("gradients of a convolution");

@@ -87,7 +87,8 @@ static size_t room_bytes(int64_t elements, int states)
 static size_t update_bytes(const struct graph *graph, int states)
 {
     size_t bytes = 0;
-    for (int i = 0; i < graph->parameters; i++) bytes += room_bytes(graph->parameter[i].elements, states);
+    for (int i = 0; i < graph->parameters; i++)
+        if (graph->parameter[i].trained >= 0) bytes += room_bytes(graph->parameter[i].elements, states);
     return bytes;
 }
 

@@ -31,7 +31,7 @@ static void layout_root(struct h5 *h5, const struct job *job, const char *varian
     char created[RECORD_TIME];
     const char *const attributes[][2] = {
         {"schema", "rematch-run"},
-        {"schema_version", "5.1"},
+        {"schema_version", "5.2"},
         {"run_id", id},
         {"experiment", job->spec->name},
         {"title", job->spec->title},

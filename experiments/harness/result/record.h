@@ -1,4 +1,4 @@
-/* The result file of one run: HDF5, schema rematch-run 5.1 (results/README.md). It is written as ID.h5.part under SWMR
+/* The result file of one run: HDF5, schema rematch-run 5.2 (results/README.md). It is written as ID.h5.part under SWMR
  * and renamed at the end: a .h5 is always complete, a .part holds every committed step. */
 #pragma once
 

@@ -116,6 +116,7 @@ const struct field record_parameter_columns[] = {
     {"elements", NUMBER_U64, 1, PARAMETER(elements), NULL, "of 4 bytes each"},
     {"name", NUMBER_TEXT, 1, PARAMETER(name)},
     {"shape", NUMBER_TEXT, 1, PARAMETER(shape)},
+    {"frozen", NUMBER_U8, 1, PARAMETER(frozen), NULL, "1: it is not trained", .later = true},
     {0},
 };
 

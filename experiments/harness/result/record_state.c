@@ -25,6 +25,12 @@ static int tensors_of(const struct graph *graph, const struct moment *moment, co
     return moment->running ? graph->states : graph->parameters;
 }
 
+/* A parameter that is not trained has no gradient. */
+static bool has_values(const struct moment *moment, const struct parameter *tensor)
+{
+    return moment->values != executor_gradient || tensor->trained >= 0;
+}
+
 static char *tensor_path(char path[512], const char *what, const struct parameter *parameter)
 {
     snprintf(path, 512, "/state/%s/%s", what, parameter->name);
@@ -64,6 +70,7 @@ void record_state_layout(struct h5 *h5, const struct job *job)
         snprintf(path, sizeof path, "/state/%s", moments[m].name);
         if (!moments[m].running) h5_group(h5, path);
         for (int i = 0; i < count; i++) {
+            if (!has_values(&moments[m], &tensor[i])) continue;
             int rank = extent_of(&tensor[i].definition.shape, extent);
             h5_array(h5, tensor_path(path, moments[m].name, &tensor[i]), NUMBER_F32, rank, extent, NULL);
         }
@@ -92,7 +99,8 @@ void record_state_tensors(struct h5 *h5, const struct job *job, bool after, stru
         const int count = tensors_of(job->graph, m, &tensor);
         if (m->after != after) continue;
         for (int i = 0; i < count && !h5->broken; i++)
-            write_tensor(h5, job, tensor_path(path, m->name, &tensor[i]), &tensor[i], m->values(exec, i));
+            if (has_values(m, &tensor[i]))
+                write_tensor(h5, job, tensor_path(path, m->name, &tensor[i]), &tensor[i], m->values(exec, i));
         h5_flush(h5);
     }
 }

@@ -108,6 +108,7 @@ void table_read(struct h5 *h5, const char *group, const struct field *columns, s
         size_t found;
         if (c->added && !added) continue;
         join(path, group, c->name);
+        if (c->later && !h5_exists(h5, path)) continue;
         if (c->number == NUMBER_TEXT) {
             read = h5_read_texts(h5, path, region, &found);
         } else {

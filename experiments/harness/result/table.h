@@ -11,6 +11,7 @@ struct field {
     size_t offset;
     const char *units, *doc;
     bool added; /* to the schema by 5.1: files of 5.0 lack it */
+    bool later; /* added by 5.2: where a file lacks the column, its member is 0 */
 };
 
 /* Lays out an empty table that grows by rows, and its column `committed`; its first column is the scale of the others.

@@ -131,8 +131,9 @@ static enum status move_all(const struct state_file *f, int descriptor, const ch
     find_kinds(f->job, kind);
     for (const struct kind *k = kind; k < kind + KINDS; k++)
         for (int i = 0; i < k->count; i++)
-            TRY(move_tensor(f, descriptor, path, at, write, (char *)k->values(f->exec, i),
-                            k->copies * parameter_bytes(&k->tensor[i]), room));
+            if (k->values(f->exec, i)) /* else it is not trained */
+                TRY(move_tensor(f, descriptor, path, at, write, (char *)k->values(f->exec, i),
+                                k->copies * parameter_bytes(&k->tensor[i]), room));
     return ST_OK;
 }
 
@@ -207,7 +208,8 @@ static enum status check_tensors(const char *path, const struct state_file *f, u
         const struct digest *recorded;
         memcpy(&recorded, (const char *)past + k->recorded, sizeof recorded);
         for (int i = 0; i < k->count; i++)
-            digest[i] = b->kind->digest(b, k->values(f->exec, i), k->copies * parameter_bytes(&k->tensor[i]));
+            if (k->values(f->exec, i))
+                digest[i] = b->kind->digest(b, k->values(f->exec, i), k->copies * parameter_bytes(&k->tensor[i]));
         const struct digest all = digest_bytes(digest, (size_t)k->count * sizeof *digest);
         if (k->count && !digest_equal(all, recorded[steps - 1]))
             return fail(ST_FAILED, "%s: its %s is not what %s has after step %" PRIu64, path, k->what, past->h5.path,

@@ -20,17 +20,24 @@ static enum status check_name(const char *name)
 #define NAME(preset, of)                                                                                               \
     "name", SETTING_TEXT, offsetof(struct item, name), 0, 0, preset, NULL, of " in plans, policies and messages",      \
         check_name
-#define FROM(doc) "from", SETTING_TEXT, offsetof(struct item, from), 0, 0, "", NULL, doc
+#define TRAINABLE(what) "trainable", SETTING_BOOL, offsetof(struct item, trainable), 0, 0, "true", NULL, what
+#define FROM(doc)       "from", SETTING_TEXT, offsetof(struct item, from), 0, 0, "", NULL, doc
 #define SLICES                                                                                                         \
     "slices", SETTING_INT, offsetof(struct item, slices), 1, 1, "0", NULL,                                             \
         "1: it computes the whole batch at once, whatever the spec's slices"
-static const struct setting named[] = {{NAME(NULL, "its name")}, {.key = NULL}};
+static const struct setting named[] = {
+    {NAME(NULL, "its name")}, {TRAINABLE("false: no layer in it has its parameters trained")}, {.key = NULL}};
 static const struct setting of_layers[] = {
     {NAME("", "its name")},
     {FROM("an earlier name, whose output it reads instead of the one before it")},
     {SLICES},
+    {TRAINABLE("false: its parameters stay as they are; no gradient, no optimizer state")},
     {.key = NULL}};
-static const struct setting of_sums[] = {{NAME("", "its name")}, {SLICES}, {.key = NULL}};
+static const struct setting of_sums[] = {
+    {NAME("", "its name")},
+    {SLICES},
+    {TRAINABLE("false: its parameters stay as they are; no gradient, no optimizer state")},
+    {.key = NULL}};
 static const struct setting of_joins[] = {
     {NAME("", "the name of the group of its nodes")},
     {FROM("an earlier name, whose output the shortcut reads instead of the one before")},
@@ -38,6 +45,7 @@ static const struct setting of_joins[] = {
 static const struct setting repeated[] = {
     {"times", SETTING_INT, offsetof(struct item, times), 1, TIMES_MAX, NULL, NULL, "repetitions, each a group NAME[i]"},
     {NAME(NULL, "its name")},
+    {TRAINABLE("false: no layer in it has its parameters trained")},
     {.key = NULL}};
 
 static const struct form_list body[] = {{"layers", "in their order", true}, {.key = NULL}};
@@ -122,6 +130,7 @@ static void read_layer(struct yaml_reader *r, const struct yaml_tree *map, const
                          *own = setting_find(keys, "init");
     enum { SHARED = sizeof of_layers / sizeof *of_layers };
     const char *also[SHARED] = {NULL};
+    item->trainable = true;
     for (int i = 0; shared[i].key; i++) also[i] = shared[i].key;
     const struct yaml_tree *units = yaml_tree_get(map, "units");
     struct yaml_tree *read = yaml_tree_copy(map, r->region);

@@ -23,6 +23,7 @@ struct item {
     const struct yaml_tree *from_at;
     /* FORM_LAYER */
     const struct layer *layer;
+    bool trainable; /* and of a group: false: neither are the layers in it */
     int64_t slices; /* 1: it computes the whole batch at once; 0: not given */
     void *settings; /* the layer's own struct */
     bool classes;   /* units: classes */

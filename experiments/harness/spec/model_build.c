@@ -24,6 +24,7 @@ struct scope {
     const char *group; /* full name of the innermost group; "" */
     const char *nodes; /* prefix of node names; "" */
     int *number;       /* by layer: nodes numbered so far in this scope */
+    bool frozen;       /* a group around it is not trainable */
 };
 
 struct building {
@@ -158,7 +159,11 @@ static enum status add_named(struct building *b, const struct scope *scope, cons
                              int *value)
 {
     TRY(add(b, scope, item->layer, item->settings, item->name, inputs, value));
-    b->graph->node[b->graph->nodes - 1].keep_whole = item->slices == 1;
+    struct node *node = &b->graph->node[b->graph->nodes - 1];
+    node->keep_whole = item->slices == 1;
+    node->frozen = (scope->frozen || !item->trainable) && node->parameters > 0;
+    if (!item->trainable && !node->frozen)
+        return fail(ST_SPEC, "%s: trainable: false, but the layer has no parameters; leave it out", item->layer->name);
     return item->name ? add_name(b, node_name(b, scope, item->layer, item->name), *value) : ST_OK;
 }
 
@@ -204,17 +209,29 @@ static void leave(struct building *b, const struct scope *scope, int value)
     graph_group_end(b->graph);
 }
 
+/* A group that is not trained has parameters, above so many of the graph's. */
+static enum status check_frozen(struct building *b, const struct item *item, int parameters)
+{
+    if (item->trainable || b->graph->parameters > parameters) return ST_OK;
+    b->at = item->at;
+    return fail(ST_SPEC, "%s: trainable: false, but no layer in it has parameters; leave it out", item->name);
+}
+
 static enum status build_group(struct building *b, struct scope scope, const struct item *item, int *value)
 {
+    const int parameters = b->graph->parameters;
     TRY(enter(b, &scope, item->name));
+    scope.frozen |= !item->trainable;
     TRY(build_list(b, scope, &item->list[0], value));
     leave(b, &scope, *value);
-    return ST_OK;
+    return check_frozen(b, item, parameters);
 }
 
 static enum status build_repeat(struct building *b, struct scope scope, const struct item *item, int *value)
 {
     const char *last = region_text(b->region, "%s%s%s", scope.group, *scope.group ? "." : "", item->name);
+    const int parameters = b->graph->parameters;
+    scope.frozen |= !item->trainable;
     TRY(add_name(b, last, OPEN));
     for (int64_t turn = 0; turn < item->times; turn++) {
         struct scope inner = scope;
@@ -225,7 +242,7 @@ static enum status build_repeat(struct building *b, struct scope scope, const st
         leave(b, &inner, *value);
     }
     find_name(b, last)->value = *value;
-    return ST_OK;
+    return check_frozen(b, item, parameters);
 }
 
 /* A residual, a concat or a multiply. */
