@@ -40,6 +40,11 @@ static int dropout(struct graph *graph, double rate, int x)
 
 static int flatten(struct graph *graph, int x) { return add(graph, "flatten", (struct settings){.rate = 0}, x, -1); }
 
+static int layernorm(struct graph *graph, int x)
+{
+    return add(graph, "layernorm", (struct settings){.epsilon = 1e-12}, x, -1);
+}
+
 static void begin(struct graph *graph, const char *name)
 {
     cr_assert(graph_group_begin(graph, name) == ST_OK, "%s", status_message());
@@ -151,11 +156,6 @@ static int vgg(struct graph *graph)
     v = linear(graph, 10, ACTIVATION_NONE, v);
     graph_group_end(graph);
     return v;
-}
-
-static int layernorm(struct graph *graph, int x)
-{
-    return add(graph, "layernorm", (struct settings){.epsilon = 1e-12}, x, -1);
 }
 
 /* Attention on a fused value, then gelu between two products, each behind a shortcut (Devlin et al., 2018). */
@@ -316,6 +316,55 @@ static int fronted(struct graph *graph)
     return linear(graph, 4, ACTIVATION_NONE, linear(graph, 8, ACTIVATION_RELU, v));
 }
 
+/* Every elementwise layer; channels in groups, a gate of channels (Hu, Shen and Sun, 2018), and the product of two arms
+ * behind a normalisation (Shazeer, 2020). */
+static int gated(struct graph *graph)
+{
+    static const struct settings none = {.rate = 0}, leaky = {.slope = 0.1};
+    begin(graph, "squeeze");
+    int v = add(graph, "group_norm", (struct settings){.groups = 3, .epsilon = 1e-5}, conv(graph, 12, 0, 0), -1);
+    v = add(graph, "hardswish", none, v, -1);
+    v = add(graph, "leaky_relu", leaky, conv(graph, 12, ACTIVATION_RELU, v), -1);
+    int gate = linear(graph, 4, ACTIVATION_NONE, add(graph, "global_avg_pool", none, v, -1));
+    gate = linear(graph, 12, ACTIVATION_NONE, add(graph, "silu", none, gate, -1));
+    v = add(graph, "multiply", none, v, add(graph, "sigmoid", none, gate, -1));
+    graph_group_end(graph);
+    begin(graph, "product");
+    const int x = flatten(graph, pool(graph, v));
+    v = add(graph, "rms_norm", (struct settings){.epsilon = 1e-6}, x, -1);
+    const int arm = add(graph, "silu", none, linear(graph, 24, ACTIVATION_NONE, v), -1);
+    v = add(graph, "multiply", none, arm, linear(graph, 24, ACTIVATION_NONE, v));
+    v = dropout(graph, 0.2, add(graph, "tanh", none, linear(graph, 12, ACTIVATION_NONE, v), -1));
+    graph_group_end(graph);
+    return linear(graph, 4, ACTIVATION_NONE, v);
+}
+
+/* The node that wrote value is not trained. */
+static int freeze(struct graph *graph, int value)
+{
+    graph->node[value - 1].frozen = true;
+    return value;
+}
+
+/* The first layers, and of each kind of backward one between trained layers, are not trained. */
+static int frozen(struct graph *graph)
+{
+    begin(graph, "stem");
+    int v = freeze(graph, conv(graph, 8, ACTIVATION_RELU, 0));
+    v = pool(graph, freeze(graph, conv(graph, 8, ACTIVATION_RELU, v)));
+    graph_group_end(graph);
+    begin(graph, "body");
+    const int start = conv(graph, 16, ACTIVATION_RELU, v);
+    v = freeze(graph, conv(graph, 16, ACTIVATION_RELU, start));
+    v = add(graph, "add", (struct settings){.rate = 0}, freeze(graph, conv(graph, 16, ACTIVATION_NONE, v)), start);
+    graph_group_end(graph);
+    v = flatten(graph, conv(graph, 8, ACTIVATION_RELU, v));
+    v = freeze(graph, linear(graph, 12, ACTIVATION_TANH, freeze(graph, layernorm(graph, v))));
+    v = freeze(graph, linear(graph, 12, ACTIVATION_RELU, dropout(graph, 0.2, v)));
+    return linear(graph, 4, ACTIVATION_NONE, v);
+}
+
+const struct net gated_net = {"gated", gated, {3, {8, 8, 3}}, 3, 4};
 const struct net deep_net = {"deep", deep, {1, {12}}, 40, 4}, divided_net = {"divided", divided, {1, {16}}, 64, 4},
                  pooled_net = {"pooled", pooled, {3, {9, 8, 3}}, 3, 4},
                  rotary_net = {"rotary", rotary, {2, {3, 7}}, 3, 20},
@@ -329,6 +378,7 @@ const struct net nets[] = {{"small_cnn", small_cnn, {3, {12, 12, 3}}, 3, 5},
                            {"normalised", normalised, {3, {8, 8, 3}}, 4, 4},
                            {"mobile", mobile, {3, {8, 8, 3}}, 3, 4},
                            {"decoder", decoder, {2, {3, 7}}, 3, 20},
+                           {"frozen", frozen, {3, {8, 8, 3}}, 2, 4},
                            {NULL, NULL, {0}, 0, 0}};
 
 struct graph *net_build(const struct net *net, enum relu_save relu_save)

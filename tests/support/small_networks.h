@@ -13,13 +13,17 @@ struct net {
 
 /* Ended by a NULL name: a chain with groups and dropout, residual blocks with relu on both arms, VGG16's list at a
  * sixteenth of its width on 32x32 images, a transformer with two encoders, which reads sentences, channels joined over
- * skips, a residual block with batch_norm, one with groups of channels, and a decoder with a label for every token. */
+ * skips, a residual block with batch_norm, an inverted residual, a decoder with a label for every token, and layers
+ * that are not trained before and between those that are. */
 extern const struct net nets[];
 
 /* Not among them: a shortcut around 70 nodes in groups, all one stage; one around ten, each a group; relus before max
  * pools whose windows overlap, one of them in an arm, so that its gradient is the shortcut's too; and convolutions
  * behind a batch norm; and the decoder with rotary positions and grouped queries, which cuda has not. */
 extern const struct net deep_net, divided_net, pooled_net, fronted_net, rotary_net;
+
+/* Nor this: every elementwise layer, gates, products and norms that a device has no kernels for. */
+extern const struct net gated_net;
 
 /* The whole graph with its cross entropy; relu_save as in the spec. Fails the test on any error. */
 struct graph *net_build(const struct net *net, enum relu_save relu_save);

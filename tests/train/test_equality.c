@@ -109,6 +109,10 @@ Test(equality, decoder_ref) { compare_all(&nets[7], "ref", 2); }
 Test(equality, decoder_cpu) { compare_all(&nets[7], "cpu", STEPS_MANY); }
 Test(equality, rotary_ref) { compare_all(&rotary_net, "ref", 2); }
 Test(equality, rotary_cpu) { compare_all(&rotary_net, "cpu", STEPS_MANY); }
+Test(equality, frozen_ref) { compare_all(&nets[8], "ref", 2); }
+Test(equality, frozen_cpu) { compare_all(&nets[8], "cpu", STEPS_MANY); }
+Test(equality, gated_ref) { compare_all(&gated_net, "ref", 2); }
+Test(equality, gated_cpu) { compare_all(&gated_net, "cpu", STEPS_MANY); }
 
 static void compare_on_device(const struct net *net)
 {
@@ -123,6 +127,7 @@ Test(equality, transformer_cuda) { compare_on_device(&nets[3]); }
 Test(equality, normalised_cuda) { compare_on_device(&nets[5]); }
 Test(equality, mobile_cuda) { compare_on_device(&nets[6]); }
 Test(equality, decoder_cuda) { compare_on_device(&nets[7]); }
+Test(equality, frozen_cuda) { compare_on_device(&nets[8]); }
 
 /* Relus taken after their pools, whatever they keep, against all of them where they were written: each policy once. */
 static void compare_after_pools(const struct net *net, const char *backend)

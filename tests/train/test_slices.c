@@ -187,7 +187,8 @@ static void gradients_of(const struct bench *b, const struct plan *plan, enum rn
         memcpy(loss, b->backend->outcome.loss, 2 * sizeof *loss);
     }
     for (int p = 0; p < b->graph->parameters; p++) {
-        memcpy(gradients, executor_gradient(exec, p), parameter_bytes(&b->graph->parameter[p]));
+        if (b->graph->parameter[p].trained >= 0)
+            memcpy(gradients, executor_gradient(exec, p), parameter_bytes(&b->graph->parameter[p]));
         gradients += b->graph->parameter[p].elements;
     }
     free(batch);
@@ -253,7 +254,8 @@ static void check_sum(const struct net *net, const char *backend, int64_t slices
 
 Test(slices, gradients_are_the_sum_of_slices_alone)
 {
-    const struct net *const all[] = {&nets[0], &nets[1], &nets[4], &nets[7], &deep_net, &divided_net};
+    const struct net *const all[] = {&nets[0], &nets[1],   &nets[4],  &nets[7],
+                                     &nets[8], &gated_net, &deep_net, &divided_net};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         struct net net = *all[i];
         net.batch = 6;
