@@ -191,6 +191,7 @@ bool setting_unset(const struct setting *setting, const void *object)
     const void *at = (const char *)object + setting->offset;
     if (is_text(setting)) return !*(const char *const *)at;
     if (is_list(setting)) return !((const struct setting_list *)at)->count;
+    if (setting->type == SETTING_BOOL && setting->min > 0) return *(const bool *)at;
     return out_of_range(setting, at); /* a NaN is in no range */
 }
 

@@ -57,7 +57,7 @@ enum status setting_set_list(const struct setting *setting, void *object, size_t
 /* Sets every member that has a preset; the others become unset. ST_SPEC: a preset that cannot be read. */
 enum status setting_defaults(const struct setting *keys, void *object, struct region *region);
 
-/* Nothing was set: no text, no items, NaN, a number outside its range. */
+/* Nothing was set: no text, no items, NaN, a number outside its range, true where a truth value has the minimum 1. */
 bool setting_unset(const struct setting *setting, const void *object);
 
 /* The value as YAML text that setting_set() (or a YAML list) reads back unchanged. */

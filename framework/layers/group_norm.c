@@ -26,7 +26,7 @@ static enum status infer(const void *settings, const struct shape *inputs, struc
 {
     TRY(image_expected(&inputs[0]));
     if (inputs[0].dim[2] % groups_of(settings))
-        return fail(ST_SPEC, "groups %lld do not divide its input's %lld channels; expected a divisor",
+        return fail(ST_SPEC, "groups %lld do not divide the %lld channels of its input; expected a divisor of them",
                     (long long)groups_of(settings), (long long)inputs[0].dim[2]);
     return same_infer(settings, inputs, output);
 }

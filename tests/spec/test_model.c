@@ -164,6 +164,42 @@ Test(model, a_concat_joins_its_arms)
     check_same(nested, flat);
 }
 
+/* A gate of channels from the input itself, and the product of two arms; of a group that is not trained, no layer is,
+ * wherever it is nested. */
+Test(model, a_multiply_joins_its_arms)
+{
+    struct graph *graph =
+        build("    - group:\n        name: stem\n        trainable: false\n        layers:\n"
+              "          - conv: {channels: 4, kernel: 1}\n"
+              "          - repeat: {name: turn, times: 2, layers: [{conv: {channels: 4, kernel: 1}}]}\n"
+              "    - multiply: {shortcut: [global_avg_pool, {linear: {units: 4}}, sigmoid]}\n"
+              "    - multiply: {layers: [{conv: {channels: 4, kernel: 1, trainable: false}}, silu], "
+              "shortcut: [{conv: {channels: 4, kernel: 1}}]}\n" END,
+              "", 4, 1);
+    static const char *const nodes[] = {"conv1",
+                                        "stem.turn[0].conv1",
+                                        "stem.turn[1].conv1",
+                                        "global_avg_pool1",
+                                        "linear1",
+                                        "sigmoid1",
+                                        "multiply1",
+                                        "conv2",
+                                        "silu1",
+                                        "conv3",
+                                        "multiply2",
+                                        "flatten1",
+                                        "linear2",
+                                        "cross_entropy",
+                                        NULL};
+    check_names(graph, nodes);
+    static const bool frozen[] = {true, true, true, false, false, false, false, true, false, false};
+    for (size_t i = 0; i < sizeof frozen; i++) cr_expect(graph->node[i].frozen == frozen[i], "%s", nodes[i]);
+    const struct node *gate = &graph->node[6], *product = &graph->node[10];
+    cr_expect(gate->inputs[0] == 3 && gate->inputs[1] == 6 && product->inputs[0] == 9 && product->inputs[1] == 10);
+    cr_expect(!graph->value[3].wants_gradient && graph->value[7].wants_gradient && graph->value[9].wants_gradient);
+    graph_destroy(graph);
+}
+
 /* Each layer of a DenseNet reads all before it; names in a repetition are its own. */
 Test(model, names_are_looked_up_outwards)
 {

@@ -20,7 +20,7 @@ static enum status check_name(const char *name)
 #define NAME(preset, of)                                                                                               \
     "name", SETTING_TEXT, offsetof(struct item, name), 0, 0, preset, NULL, of " in plans, policies and messages",      \
         check_name
-#define TRAINABLE(what) "trainable", SETTING_BOOL, offsetof(struct item, trainable), 0, 0, "true", NULL, what
+#define TRAINABLE(what) "trainable", SETTING_BOOL, offsetof(struct item, trainable), 1, 0, "true", NULL, what
 #define FROM(doc)       "from", SETTING_TEXT, offsetof(struct item, from), 0, 0, "", NULL, doc
 #define SLICES                                                                                                         \
     "slices", SETTING_INT, offsetof(struct item, slices), 1, 1, "0", NULL,                                             \

@@ -280,7 +280,7 @@ static enum status finish(struct building *b)
 {
     const struct graph *graph = b->graph;
     const enum status status = graph_finish(b->graph);
-    for (int v = graph->values - 2; status != ST_OK && graph->parameters && v > 0; v--)
+    for (int v = graph->values - 2; status != ST_OK && graph->trained && v > 0; v--)
         if (!graph->value[v].consumers) b->at = b->node_at[v - 1];
     return status;
 }
