@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "arrays.h"
+#include "backend/network.h"
 #include "kernels/cuda/cuda.h"
 #include "numerics/token_batch.h"
 #include "tests/support/layer_settings.h"
@@ -423,11 +424,38 @@ static void check_layer(const char *layer)
     cr_assert(seen > 0);
 }
 
+/* Networks with these are refused, and the message names layer and backend. */
+Test(own_rows, layers_without_a_kernel_are_refused)
+{
+    static const struct {
+        const char *layer;
+        struct shape x;
+        struct settings settings;
+    } missing[] = {{"rms_norm", {2, {4, 8}}, {.epsilon = 1e-6}},
+                   {"group_norm", {3, {4, 4, 8}}, {.epsilon = 1e-5, .groups = 2}}};
+    for (size_t i = 0; i < sizeof missing / sizeof *missing; i++) {
+        const struct layer *layer = layer_find(missing[i].layer);
+        struct backend *backend;
+        struct graph *graph;
+        struct network *network;
+        int value = 0;
+        cr_assert(backend_open("cuda", &(struct backend_options){0}, &backend) == ST_OK, "%s", status_message());
+        cr_assert(graph_create(&missing[i].x, BATCH, &graph) == ST_OK);
+        cr_assert(graph_add(graph, layer, settings_of(layer, &missing[i].settings), NULL, &value, &value) == ST_OK);
+        cr_assert(network_prepare(graph, backend, &network) == ST_SPEC);
+        cr_assert(strstr(status_message(), layer->name) && strstr(status_message(), "'cuda' has no kernel"), "%s",
+                  status_message());
+        graph_destroy(graph);
+        backend_close(backend);
+    }
+}
+
 /* Layers keep NaNs, and treat -0 as the reference does. */
 Test(own_rows, nans_and_negative_zeros)
 {
-    static const char *const layers[] = {"relu",     "relu6",           "gelu",      "upsample",  "max_pool",
-                                         "avg_pool", "global_avg_pool", "layernorm", "batch_norm"};
+    static const char *const layers[] = {
+        "relu",       "relu6",    "gelu",     "silu",     "hardswish",       "sigmoid",   "tanh",
+        "leaky_relu", "upsample", "max_pool", "avg_pool", "global_avg_pool", "layernorm", "batch_norm"};
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         bool one = false;
         for (size_t l = 0; l < sizeof layers / sizeof *layers; l++) one |= !strcmp(rows[r].layer, layers[l]);
@@ -459,7 +487,13 @@ Test(own_rows, nans_and_negative_zeros)
 CHECK(relu)
 CHECK(relu6)
 CHECK(gelu)
+CHECK(silu)
+CHECK(hardswish)
+CHECK(sigmoid)
+CHECK(tanh)
+CHECK(leaky_relu)
 CHECK(add)
+CHECK(multiply)
 CHECK(concat)
 CHECK(flatten)
 CHECK(dropout)
@@ -467,6 +501,7 @@ CHECK(select)
 CHECK(embedding)
 CHECK(layernorm)
 CHECK(batch_norm)
+CHECK(batch_norm_add)
 CHECK(max_pool)
 CHECK(avg_pool)
 CHECK(global_avg_pool)
