@@ -1,20 +1,22 @@
 /* Group normalisation of images in any layout; the formulas are with the layer's definition.
  *
- * Contract: one thread computes a group of a sample. A channel is summed over pieces of PIECE pixels in float, each in
- * row order, then over the pieces in order; a group's channels are summed in double, and the samples in order. So the
- * bits depend on the shape alone. Padded channels are zero. */
+ * Contract: a channel of a sample is summed over pieces of PIECE pixels in float, each in row order, then over the
+ * pieces in order; a group's channels are summed in double, and the samples in order. So the bits depend on the shape
+ * alone. Padded channels are zero. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cpu.h"
 #include "reductions.h"
 
-enum { PIECE = 256, RUN = 64 /* channels that are computed together */ };
+enum { PIECE = 256, PANEL = 64 /* channels in logical order that are computed together */ };
 
 struct group_norm {
     struct backend *backend;
     struct extent x;
-    int64_t groups, width, pixels, block; /* width: channels of a group; block: 1 in logical order */
+    int64_t groups, width, pixels, channels; /* width: channels of a group */
+    int64_t panel, panels;                   /* channels of a panel, and panels of a sample */
     float epsilon;
 };
 
@@ -22,163 +24,177 @@ struct statistics {
     float mean, rstd;
 };
 
+/* What a pass knows of a sample's channels and groups, in its scratch: sums by channel, statistics by group. */
+static size_t scratch_bytes(const struct group_norm *norm, size_t sums)
+{
+    return (size_t)norm->x.batch *
+           (sums * (size_t)norm->channels * sizeof(float) + (size_t)norm->groups * sizeof(struct statistics));
+}
+
 static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
                            struct footprint *footprint, void **state)
 {
     struct group_norm *norm = *state = allocate(1, sizeof *norm);
     const struct extent x = extent_of(graph, node->inputs[0]);
-    const int64_t groups = node_integer(node, "groups"), channels = x.shape.dim[2];
-    *norm = (struct group_norm){backend,
-                                x,
-                                groups,
-                                channels / groups,
-                                image_pixels(&x),
-                                order_block(x.layout),
-                                (float)node_real(node, "epsilon")};
-    const size_t sums = (size_t)(2 * x.batch * channels) * sizeof(float);
+    const int64_t groups = node_integer(node, "groups"), channels = x.shape.dim[2], block = order_block(x.layout);
+    *norm = (struct group_norm){.backend = backend,
+                                .x = x,
+                                .groups = groups,
+                                .width = channels / groups,
+                                .pixels = image_pixels(&x),
+                                .channels = channels,
+                                .panel = block > 1 ? block : PANEL,
+                                .epsilon = (float)node_real(node, "epsilon")};
+    norm->panels = ratio_up(channels, norm->panel);
     *footprint = node->layer->footprint;
     footprint->saved = (size_t)(x.batch * groups) * sizeof(struct statistics);
-    footprint->backward_scratch[0] = footprint->backward_scratch[1] = sums;
+    footprint->forward_scratch = scratch_bytes(norm, 1);
+    footprint->backward_scratch[0] = footprint->backward_scratch[1] = scratch_bytes(norm, 2);
     footprint->implementation = "loops";
     return ST_OK;
 }
 
-/* Some channels of a group of a sample that lie together. */
-struct run {
-    int64_t channel, count; /* the first one */
-    int64_t at, step;       /* its place in the batch, and the distance of pixels */
+/* Some channels of a sample that lie together. */
+struct panel {
+    int64_t channel, count, at, step; /* at: place in the batch of the first one; step: from pixel to pixel */
+    float mean[PANEL], rstd[PANEL];   /* by channel, of its group */
 };
 
-/* The run of group n of all samples that begins with its channel c. */
-static struct run run_at(const struct group_norm *norm, int64_t n, int64_t c)
+/* s: the batch's statistics; NULL: mean 0. */
+static struct panel panel_of(const struct group_norm *norm, int64_t n, int64_t k, const struct statistics *s)
 {
-    const int64_t channel = n % norm->groups * norm->width + c, block = norm->block;
-    const int64_t most = block > 1 ? block - channel % block : RUN, left = norm->width - c;
-    const int64_t place = block > 1 ? channel / block * block * norm->pixels + channel % block : channel;
-    return (struct run){.channel = channel,
-                        .count = left < most ? left : most,
-                        .at = n / norm->groups * norm->x.elements + place,
-                        .step = block > 1 ? block : norm->x.shape.dim[2]};
+    const bool blocked = order_block(norm->x.layout) > 1;
+    const int64_t first = k * norm->panel, left = norm->channels - first;
+    struct panel p = {.channel = first,
+                      .count = left < norm->panel ? left : norm->panel,
+                      .at = n * norm->x.elements + first * (blocked ? norm->pixels : 1),
+                      .step = blocked ? norm->panel : norm->channels};
+    for (int64_t c = 0; s != NULL && c < p.count; c++) {
+        const struct statistics *group = &s[n * norm->groups + (first + c) / norm->width];
+        p.mean[c] = group->mean, p.rstd[c] = group->rstd;
+    }
+    return p;
 }
 
-/* Sums over the run's pixels, a number a channel: of a - origin, times b - mean unless b is NULL. */
-static void run_sums(const struct group_norm *norm, struct run run, const float *a, float origin, const float *b,
-                     float mean, float total[RUN])
+/* By channel, the sum over pixels of a; where origin is not NULL of (a - origin) (x - mean). */
+static void panel_sums(const struct group_norm *norm, const struct panel *p, const float *a, const float *origin,
+                       const float *x, float *to)
 {
-    for (int c = 0; c < RUN; c++) total[c] = 0.0f;
+    float total[PANEL] = {0};
     for (int64_t from = 0; from < norm->pixels; from += PIECE) {
-        float sum[RUN] = {0};
-        for (int64_t p = from; p < norm->pixels && p < from + PIECE; p++) {
-            const float *at = a + run.at + p * run.step, *other = b != NULL ? b + run.at + p * run.step : NULL;
-            for (int64_t c = 0; c < run.count; c++)
-                sum[c] += (at[c] - origin) * (other != NULL ? other[c] - mean : 1.0f);
+        float sum[PANEL] = {0};
+        for (int64_t i = from; i < norm->pixels && i < from + PIECE; i++) {
+            const float *one = a + p->at + i * p->step;
+            if (origin == NULL) {
+#pragma omp simd
+                for (int64_t c = 0; c < p->count; c++) sum[c] += one[c];
+                continue;
+            }
+            const float *other = x + p->at + i * p->step;
+#pragma omp simd
+            for (int64_t c = 0; c < p->count; c++) sum[c] += (one[c] - origin[c]) * (other[c] - p->mean[c]);
         }
-        for (int c = 0; c < RUN; c++) total[c] += sum[c];
+        for (int c = 0; c < PANEL; c++) total[c] += sum[c];
     }
+    memcpy(to + p->channel, total, (size_t)p->count * sizeof *total);
 }
 
-/* The mean over group n of a - origin, times b - mean unless b is NULL. */
-static float group_mean(const struct group_norm *norm, int64_t n, const float *a, float origin, const float *b,
-                        float mean)
+/* The mean over group i of all samples of the channels' sums, which lie stride floats from sample to sample, times w.
+ */
+static float group_mean(const struct group_norm *norm, int64_t i, const float *sums, int64_t stride, const float *w)
 {
+    const int64_t first = i % norm->groups * norm->width;
     double sum = 0;
-    for (int64_t c = 0; c < norm->width;) {
-        const struct run run = run_at(norm, n, c);
-        float total[RUN];
-        run_sums(norm, run, a, origin, b, mean, total);
-        for (int64_t k = 0; k < run.count; k++) sum += (double)total[k];
-        c += run.count;
-    }
+    for (int64_t c = first; c < first + norm->width; c++)
+        sum += (double)sums[i / norm->groups * stride + c] * (w != NULL ? (double)w[c] : 1);
     return (float)(sum / (double)(norm->width * norm->pixels));
 }
 
-static void forward_run(const struct group_norm *norm, struct run run, struct statistics s, const float *x,
-                        const float *w, const float *b, float *y)
+#define FOR_PANELS(n, k, norm)                                                                                         \
+    _Pragma("omp parallel for collapse(2) schedule(static)") for (int64_t n = 0; n < (norm)->x.batch;                  \
+                                                                  n++) for (int64_t k = 0; k < (norm)->panels; k++)
+
+static void measure(const struct group_norm *norm, const float *x, float *sums, struct statistics *s)
 {
-    float factor[RUN];
-    for (int64_t c = 0; c < run.count; c++) factor[c] = s.rstd * w[run.channel + c];
-    for (int64_t p = 0, at = run.at; p < norm->pixels; p++, at += run.step)
-        for (int64_t c = 0; c < run.count; c++) y[at + c] = (x[at + c] - s.mean) * factor[c] + b[run.channel + c];
+    const int64_t groups = norm->x.batch * norm->groups;
+    FOR_PANELS(n, k, norm)
+    {
+        const struct panel p = panel_of(norm, n, k, NULL);
+        panel_sums(norm, &p, x, NULL, NULL, sums + n * norm->channels);
+    }
+    for (int64_t i = 0; i < groups; i++)
+        s[i] = (struct statistics){.mean = group_mean(norm, i, sums, norm->channels, NULL)};
+    FOR_PANELS(n, k, norm)
+    {
+        const struct panel p = panel_of(norm, n, k, s);
+        panel_sums(norm, &p, x, p.mean, x, sums + n * norm->channels);
+    }
+    for (int64_t i = 0; i < groups; i++)
+        s[i].rstd = 1.0f / sqrtf(group_mean(norm, i, sums, norm->channels, NULL) + norm->epsilon);
 }
 
 static enum status forward(void *state, const struct kernel_args *args)
 {
     const struct group_norm *norm = state;
     const float *x = args->x[0];
-#pragma omp parallel for schedule(static)
-    for (int64_t n = 0; n < norm->x.batch * norm->groups; n++) {
-        const float mean = group_mean(norm, n, x, 0.0f, NULL, 0.0f), variance = group_mean(norm, n, x, mean, x, mean);
-        const struct statistics s = {mean, 1.0f / sqrtf(variance + norm->epsilon)};
-        if (args->save) ((struct statistics *)args->saved)[n] = s;
-        for (int64_t c = 0; c < norm->width;) {
-            const struct run run = run_at(norm, n, c);
-            forward_run(norm, run, s, x, args->parameters[0], args->parameters[1], args->y);
-            c += run.count;
-        }
+    float *y = args->y, *sums = args->scratch;
+    struct statistics *s = (void *)(sums + norm->x.batch * norm->channels);
+    measure(norm, x, sums, s);
+    if (args->save) memcpy(args->saved, s, (size_t)(norm->x.batch * norm->groups) * sizeof *s);
+    FOR_PANELS(n, k, norm)
+    {
+        struct panel p = panel_of(norm, n, k, s);
+        const float *bias = args->parameters[1] + p.channel;
+        for (int64_t c = 0; c < p.count; c++) p.rstd[c] *= args->parameters[0][p.channel + c];
+        for (int64_t i = 0, at = p.at; i < norm->pixels; i++, at += p.step)
+#pragma omp simd
+            for (int64_t c = 0; c < p.count; c++) y[at + c] = (x[at + c] - p.mean[c]) * p.rstd[c] + bias[c];
     }
-    zero_padding(&norm->x, args->y);
+    zero_padding(&norm->x, y);
     clock_lap(norm->backend, CLOCK_NORM);
     return ST_OK;
 }
 
-/* A sample's sums of a channel: of dy h and of dy. */
-static float *sample_sums(const struct group_norm *norm, const struct kernel_args *args, int64_t n)
+/* dx; mean: of dy w in rstd's place and of dy w h in mean's, by group. */
+static void differentiate(const struct group_norm *norm, const struct kernel_args *args, const struct statistics *mean)
 {
-    return (float *)args->scratch + n / norm->groups * 2 * norm->x.shape.dim[2];
-}
-
-/* Group n's sums, and their means times w over the group: of dy w h and of dy w. */
-static void backward_sums(const struct group_norm *norm, int64_t n, struct statistics s, const struct kernel_args *args,
-                          float mean[2])
-{
-    const int64_t channels = norm->x.shape.dim[2];
-    double sum[2] = {0};
-    for (int64_t c = 0; c < norm->width;) {
-        const struct run run = run_at(norm, n, c);
-        for (int k = 0; k < 2; k++) {
-            float total[RUN], *to = sample_sums(norm, args, n) + k * channels + run.channel;
-            run_sums(norm, run, args->dy, 0.0f, k ? NULL : args->x[0], s.mean, total);
-            for (int64_t i = 0; i < run.count; i++) {
-                to[i] = k ? total[i] : total[i] * s.rstd;
-                sum[k] += (double)args->parameters[0][run.channel + i] * (double)to[i];
-            }
-        }
-        c += run.count;
-    }
-    for (int k = 0; k < 2; k++) mean[k] = (float)(sum[k] / (double)(norm->width * norm->pixels));
-}
-
-static void backward_run(const struct group_norm *norm, struct run run, struct statistics s, const float mean[2],
-                         const struct kernel_args *args)
-{
-    const float *x = args->x[0], *dy = args->dy, *w = args->parameters[0] + run.channel;
+    const float *x = args->x[0], *dy = args->dy;
     float *dx = args->dx[0];
-    for (int64_t p = 0, at = run.at; p < norm->pixels; p++, at += run.step)
-        for (int64_t c = 0; c < run.count; c++) {
-            const float h = (x[at + c] - s.mean) * s.rstd;
-            dx[at + c] = s.rstd * (dy[at + c] * w[c] - mean[1] - h * mean[0]);
-        }
+    FOR_PANELS(n, k, norm)
+    {
+        const struct panel p = panel_of(norm, n, k, args->saved), m = panel_of(norm, n, k, mean);
+        const float *w = args->parameters[0] + p.channel;
+        for (int64_t i = 0, at = p.at; i < norm->pixels; i++, at += p.step)
+#pragma omp simd
+            for (int64_t c = 0; c < p.count; c++) {
+                const float h = (x[at + c] - p.mean[c]) * p.rstd[c];
+                dx[at + c] = p.rstd[c] * (dy[at + c] * w[c] - m.rstd[c] - h * m.mean[c]);
+            }
+    }
+    zero_padding(&norm->x, dx);
 }
 
 static enum status backward(void *state, const struct kernel_args *args)
 {
+    static const float none[PANEL] = {0};
     const struct group_norm *norm = state;
-    const int64_t channels = norm->x.shape.dim[2];
-#pragma omp parallel for schedule(static)
-    for (int64_t n = 0; n < norm->x.batch * norm->groups; n++) {
-        const struct statistics s = ((const struct statistics *)args->saved)[n];
-        float mean[2];
-        backward_sums(norm, n, s, args, mean);
-        for (int64_t c = 0; args->parts & PART_INPUT && c < norm->width;) {
-            const struct run run = run_at(norm, n, c);
-            backward_run(norm, run, s, mean, args);
-            c += run.count;
-        }
+    const int64_t channels = norm->channels, both = 2 * channels;
+    float *sums = args->scratch; /* of a sample: of dy h, then of dy */
+    struct statistics *mean = (void *)(sums + norm->x.batch * both);
+    FOR_PANELS(n, k, norm)
+    {
+        const struct panel p = panel_of(norm, n, k, args->saved);
+        float *to = sums + n * both;
+        panel_sums(norm, &p, args->dy, none, args->x[0], to);
+        panel_sums(norm, &p, args->dy, NULL, NULL, to + channels);
+        for (int64_t c = 0; c < p.count; c++) to[p.channel + c] *= p.rstd[c];
     }
-    if (args->parts & PART_INPUT) zero_padding(&norm->x, args->dx[0]);
+    for (int64_t i = 0; args->parts & PART_INPUT && i < norm->x.batch * norm->groups; i++)
+        mean[i] = (struct statistics){group_mean(norm, i, sums, both, args->parameters[0]),
+                                      group_mean(norm, i, sums + channels, both, args->parameters[0])};
+    if (args->parts & PART_INPUT) differentiate(norm, args, mean);
     for (int k = 0; args->parts & PART_PARAMS && k < 2; k++)
-        reduce_pieces((const float *)args->scratch + k * channels, norm->x.batch, 2 * channels, channels,
-                      args->gradients[k]);
+        reduce_pieces(sums + k * channels, norm->x.batch, both, channels, args->gradients[k]);
     clock_lap(norm->backend, CLOCK_NORM);
     return ST_OK;
 }
