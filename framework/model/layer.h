@@ -62,7 +62,7 @@ struct footprint {
                                    and the second part reads the result */
     bool passes_gradient;       /* backward is the identity for every input: no op at all, dx is dy */
     bool by_rows;               /* PARAMS can run part by part of the rows of its first parameter's gradient, INPUT
-                                   before all of them; INPUT needs no scratch */
+                                   before all of them; INPUT needs no more scratch than PARAMS */
     size_t gradients;           /* fused update: bytes of its parameters' gradients, or of a part of them, which live
                                    in the arena; 0: they are static */
     size_t part_elements;       /* of the first parameter: those of a part; 0: all at once */

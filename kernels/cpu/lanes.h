@@ -65,6 +65,9 @@ INLINED lane_bits lanes_first(int64_t count)
 /* Zeros where bits has them. */
 INLINED lanes lanes_keep(lanes v, lane_bits bits) { return (lanes)((lane_bits)v & bits); }
 
+/* max(v, 0), NaN for a NaN. */
+INLINED lanes lanes_rectified(lanes v) { return lanes_keep(v, ~(v <= (lanes){0})); }
+
 /* The first count floats, zeros behind them; nothing else is read. */
 INLINED lanes lanes_load_part(const float *from, int64_t count)
 {

@@ -1,49 +1,68 @@
-/* y = activation(x W^T + b) for rows, a vector each or a sequence's tokens, by oneDNN's sgemm on the master weights.
- * For vectors the forward computes W x^T, which the library runs up to three times faster on several threads, and
- * transposes it from scratch; sequences have enough rows, and the library adds the bias in the same call.
+/* y = activation(x W^T + b) for rows, a vector each or a sequence's tokens.
  *
- * Contract: products are summed in a fixed order for a fixed number of threads, the bias gradient as reductions.h says.
- * The backward's first op, which alone gets y or its sign bits, multiplies dy by the activation's derivative, in place.
- */
+ * Contract: y and dx are sums of products as product.h defines them, then the bias is added; the weights' gradient sums
+ * over rows in spans; the bias's gradient as reductions.h says. So no bit depends on threads, or y and dx on how many
+ * rows there are. The backward's first op, which alone gets y or its sign bits, multiplies dy by the activation's
+ * derivative, in place. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "cpu.h"
 #include "element_loops.h"
+#include "matrix.h"
 #include "reductions.h"
+
+/* The products of a linear layer. */
+enum use { USE_FORWARD, USE_WEIGHTS, USE_INPUT, USES };
 
 struct linear {
     struct backend *backend;
     int64_t batch, rows, inputs, units;
-    bool transposed;     /* the forward's product */
-    struct call product; /* the forward of a sequence with a bias, else none */
+    struct product_plan plan[USES];
     int activation;
     bool bias;
 };
 
-static void linear_release(void *state)
-{
-    struct linear *linear = state;
-    call_release(&linear->product);
-    free(linear);
-}
-
-/* The forward as one call, arguments: x, w, b, y, scratch. */
-static enum status make_product(struct linear *linear)
-{
-    static const int arguments[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST, DNNL_ARG_SCRATCHPAD};
-    const struct cpu *cpu = cpu_of(linear->backend);
-    if (!call_inner_product(cpu->engine, linear->rows, linear->inputs, linear->units, &linear->product))
-        return fail(ST_FAILED, "oneDNN has no such inner product");
-    return call_ready(&linear->product, cpu->engine, cpu->stream, 5, arguments);
-}
-
 /* Of one sample's y. */
 static int64_t sample_elements(const struct linear *linear) { return linear->rows / linear->batch * linear->units; }
+
+/* A product and what it works on; units: those of a part of the weights' gradient. */
+static struct product product_for(const struct linear *l, enum use use, int64_t units, const struct kernel_args *args,
+                                  struct matrix_product *of)
+{
+    /* Up to so many rows, a product is faster with the weights as the operand that is not packed in panels. */
+    enum { FEW_ROWS = 256 };
+    const struct matrix x = {args->x[0], l->inputs, false}, w = {args->parameters[0], l->inputs, false};
+    const struct matrix dy = {args->dy, l->units, false};
+    const bool few = l->rows <= FEW_ROWS;
+    if (use == USE_FORWARD) {
+        *of = (struct matrix_product){.c = args->y, .stride = l->units, .turned = few && l->units > l->rows};
+        of->bias = l->bias ? args->parameters[1] : NULL;
+        of->relu = l->activation == ACTIVATION_RELU;
+        return matrix_product(l->rows, l->units, l->inputs, x, (struct matrix){w.data, w.stride, true}, of);
+    }
+    if (use == USE_INPUT) {
+        *of = (struct matrix_product){.c = args->dx[0], .stride = l->inputs, .turned = few && l->inputs > l->rows};
+        return matrix_product(l->rows, l->inputs, l->units, dy, w, of);
+    }
+    const struct matrix part = {dy.data != NULL ? dy.data + args->row : NULL, l->units, true};
+    *of = (struct matrix_product){.c = args->gradients[0], .stride = l->inputs};
+    struct product product = matrix_product(units, l->inputs, l->rows, part, x, of);
+    product.spans = true;
+    return product;
+}
+
+static void compute(const struct linear *l, enum use use, const struct kernel_args *args)
+{
+    struct matrix_product of;
+    const struct product product = product_for(l, use, args->rows ? args->rows : l->units, args, &of);
+    product_run(&product, &l->plan[use], &of, args->scratch);
+}
 
 static enum status linear_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
                                   struct footprint *footprint, void **state)
 {
+    static const struct kernel_args none;
     const struct shape *x = &graph->value[node->inputs[0]].shape;
     struct linear *linear = allocate(1, sizeof *linear);
     *linear = (struct linear){
@@ -52,79 +71,42 @@ static enum status linear_prepare(struct backend *backend, const struct graph *g
         .rows = graph->batch * shape_elements(x) / shape_width(x),
         .inputs = shape_width(x),
         .units = node_integer(node, "units"),
-        .transposed = x->rank == 1,
         .activation = node->activation,
         .bias = node_integer(node, "bias"),
     };
-    expect_product(backend, linear->rows, linear->inputs, linear->units);
-    enum status status = !linear->transposed && linear->bias ? make_product(linear) : ST_OK;
-    if (status != ST_OK) {
-        linear_release(linear);
-        return status;
+    size_t backward = linear->bias ? reduce_columns_scratch(linear->rows, linear->units) : 0;
+    for (enum use use = 0; use < USES; use++) {
+        struct matrix_product of;
+        const struct product product = product_for(linear, use, linear->units, &none, &of);
+        const struct product_plan *plan = &linear->plan[use];
+        linear->plan[use] = product_plan(&product, backend->options.threads);
+        if (use != USE_FORWARD && plan->scratch > backward) backward = plan->scratch;
     }
-    const bool relu = linear->activation == ACTIVATION_RELU, product = linear->product.primitive != NULL;
-    const size_t transposed = (size_t)(linear->rows * linear->units) * sizeof(float);
+    const bool relu = linear->activation == ACTIVATION_RELU;
     *footprint = (struct footprint){
         .signs = relu ? (size_t)linear->batch * sign_words(sample_elements(linear)) * sizeof(uint32_t) : 0,
-        .forward_scratch = product              ? call_scratch(&linear->product)
-                           : linear->transposed ? transposed
-                                                : 0,
-        .backward_scratch = {linear->bias ? reduce_columns_scratch(linear->rows, linear->units) : 0, 0},
+        .forward_scratch = linear->plan[USE_FORWARD].scratch,
+        .backward_scratch = {backward, backward}, /* by rows, INPUT must not need more than PARAMS */
         .reads = {READS_X | (linear->activation != ACTIVATION_NONE ? READS_Y : 0u), 0},
         .split = true,
         .by_rows = true,
         .writes_dy = linear->activation != ACTIVATION_NONE,
-        .implementation = product ? call_implementation(&linear->product) : "sgemm",
+        .implementation = "product " LANES_ISA,
     };
     *state = linear;
-    return ST_OK;
-}
-
-static float activated(int activation, float x)
-{
-    if (activation == ACTIVATION_RELU) return x <= 0.0f ? 0.0f : x;
-    return activation == ACTIVATION_TANH ? tanhf(x) : x;
-}
-
-/* y = activation(the transpose of product, units x rows, + bias). */
-static void finish_transposed(const struct linear *linear, const float *product, const float *bias, float *y)
-{
-#pragma omp parallel for schedule(static)
-    for (int64_t n = 0; n < linear->rows; n++)
-        for (int64_t i = 0; i < linear->units; i++) {
-            const float sum = product[i * linear->rows + n] + (linear->bias ? bias[i] : 0.0f);
-            y[n * linear->units + i] = activated(linear->activation, sum);
-        }
-}
-
-static enum status forward_transposed(struct linear *linear, const struct kernel_args *args)
-{
-    const struct matrix x = {args->x[0], linear->inputs, true}, w = {args->parameters[0], linear->inputs, false};
-    TRY(gemm(linear->units, linear->rows, linear->inputs, w, x, args->scratch, linear->rows));
-    clock_lap(linear->backend, CLOCK_LINEAR);
-    finish_transposed(linear, args->scratch, args->parameters[1], args->y);
-    return ST_OK;
-}
-
-static enum status forward_direct(struct linear *linear, const struct kernel_args *args)
-{
-    const struct matrix x = {args->x[0], linear->inputs, false}, w = {args->parameters[0], linear->inputs, true};
-    float *y = args->y;
-    if (linear->product.primitive != NULL)
-        TRY(call_run(&linear->product, (const void *[]){x.data, w.data, args->parameters[1], y, args->scratch}));
-    else
-        TRY(gemm(linear->rows, linear->units, linear->inputs, x, w, y, linear->units));
-    clock_lap(linear->backend, CLOCK_LINEAR);
-    if (linear->activation == ACTIVATION_NONE) return ST_OK;
-#pragma omp parallel for schedule(static)
-    for (int64_t i = 0; i < linear->rows * linear->units; i++) y[i] = activated(linear->activation, y[i]);
     return ST_OK;
 }
 
 static enum status linear_forward(void *state, const struct kernel_args *args)
 {
     struct linear *linear = state;
-    TRY(linear->transposed ? forward_transposed(linear, args) : forward_direct(linear, args));
+    float *y = args->y;
+    compute(linear, USE_FORWARD, args);
+    clock_lap(linear->backend, CLOCK_LINEAR);
+    if (linear->activation == ACTIVATION_TANH) {
+#pragma omp parallel for schedule(static)
+        for (int64_t i = 0; i < linear->rows * linear->units; i++) y[i] = tanhf(y[i]);
+    }
     if (args->save) sign_pack(args->y, linear->batch, sample_elements(linear), args->saved);
     clock_lap(linear->backend, CLOCK_ACTIVATION);
     return ST_OK;
@@ -149,20 +131,16 @@ static void derive(const struct linear *linear, const struct kernel_args *args)
 static enum status linear_backward(void *state, const struct kernel_args *args)
 {
     struct linear *linear = state;
-    const int64_t rows = linear->rows, inputs = linear->inputs, units = linear->units;
     if (args->y || args->saved) derive(linear, args);
     clock_lap(linear->backend, CLOCK_ACTIVATION);
     if (args->parts & PART_PARAMS) {
-        const struct matrix dy = {(const float *)args->dy + args->row, units, true}, x = {args->x[0], inputs, false};
-        TRY(gemm(args->rows ? args->rows : units, inputs, rows, dy, x, args->gradients[0], inputs));
-        if (linear->bias && !args->row) reduce_columns(args->dy, rows, units, args->scratch, args->gradients[1]);
+        compute(linear, USE_WEIGHTS, args);
+        if (linear->bias && !args->row)
+            reduce_columns(args->dy, linear->rows, linear->units, args->scratch, args->gradients[1]);
     }
-    if (args->parts & PART_INPUT) {
-        const struct matrix dy = {args->dy, units, false}, w = {args->parameters[0], inputs, false};
-        TRY(gemm(rows, inputs, units, dy, w, args->dx[0], inputs));
-    }
+    if (args->parts & PART_INPUT) compute(linear, USE_INPUT, args);
     clock_lap(linear->backend, CLOCK_LINEAR);
     return ST_OK;
 }
 
-const struct kernel cpu_linear = {true, linear_prepare, linear_forward, linear_backward, linear_release};
+const struct kernel cpu_linear = {true, linear_prepare, linear_forward, linear_backward, free};

@@ -3,7 +3,6 @@
 #include <omp.h>
 
 #include "dnnl.h"
-#include "winograd_product.h"
 #include "winograd_transforms.h"
 
 /* Output channels whose products are transformed back together; tiles that a thread works on at once. With 12 of these,

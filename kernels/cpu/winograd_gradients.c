@@ -2,7 +2,6 @@
  * transforms some of its tiles, then adds some of its products. */
 #include "dnnl.h"
 #include "winograd.h"
-#include "winograd_product.h"
 #include "winograd_transforms.h"
 
 /* Floats from one to the next: of the image's points [point][tile][input], of the gradient's [point][panel][tile]

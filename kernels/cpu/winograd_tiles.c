@@ -2,10 +2,8 @@
 
 #include "winograd_transforms.h"
 
-static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
 /* Channels in a vector. */
-static inline int64_t step_of(const struct winograd_image *image) { return least(LANES, image->block); }
+static inline int64_t step_of(const struct winograd_image *image) { return lesser(LANES, image->block); }
 
 static inline int64_t channel_at(const struct winograd_image *image, int64_t channel)
 {
@@ -22,7 +20,7 @@ struct square {
 /* Bits of those of side rows or columns, from first on, that are among pixels. */
 static inline unsigned inside(int64_t first, int64_t side, int64_t pixels)
 {
-    const int64_t none = first < 0 ? least(-first, side) : 0, end = least(side, pixels - first);
+    const int64_t none = first < 0 ? lesser(-first, side) : 0, end = lesser(side, pixels - first);
     return end <= none ? 0 : (1U << end) - (1U << none);
 }
 
@@ -77,7 +75,7 @@ void tile_image(const struct winograd_image *image, const float *x, struct tile 
     const struct square s = square_at(image, patch, PATCH);
     const int64_t step = step_of(image);
     for (int64_t c = 0; c < count; c += step) {
-        const int64_t some = least(step, count - c);
+        const int64_t some = lesser(step, count - c);
         const float *data = x + s.start + channel_at(image, from + c);
         if (s.whole && some == LANES)
             patch_points(&s, data, LANES, true, v + c, stride);
@@ -112,7 +110,7 @@ void tile_gradient(const struct winograd_image *image, const float *dy, struct t
     const struct square s = square_at(image, tile, TILE);
     const int64_t step = step_of(image);
     for (int64_t c = 0; c < count; c += step) {
-        const int64_t some = least(step, count - c);
+        const int64_t some = lesser(step, count - c);
         const float *data = dy + s.start + channel_at(image, from + c);
         float *to = w + c / PANEL * panel + c % PANEL;
         if (s.whole && some == LANES)
@@ -121,9 +119,6 @@ void tile_gradient(const struct winograd_image *image, const float *dy, struct t
             gradient_points(&s, data, some, step, false, to, stride, sums + c);
     }
 }
-
-/* max(v, 0), NaN for a NaN. */
-INLINED lanes rectified(lanes v) { return lanes_keep(v, ~(v <= (lanes){0})); }
 
 /* Writes room lanes, of which count are channels. */
 INLINED void result_pixels(const struct square *s, const float *m, int64_t stride, lanes bias, bool relu, int64_t count,
@@ -141,7 +136,7 @@ INLINED void result_pixels(const struct square *s, const float *m, int64_t strid
         for (int j = 0; j < TILE; j++) {
             float *to = data + i * s->row + j * s->pixel;
             r[j] += bias;
-            if (relu) r[j] = rectified(r[j]);
+            if (relu) r[j] = lanes_rectified(r[j]);
             if (all)
                 lanes_store(to, r[j]);
             else if (is_inside(s, i, j))
@@ -156,12 +151,12 @@ void tile_result(const struct winograd_image *image, const float *m, int64_t str
     const struct square s = square_at(image, tile, TILE);
     const int64_t step = step_of(image), left = image->channels - from;
     for (int64_t c = 0; c < count; c += step) {
-        const int64_t some = left - c < 0 ? 0 : least(step, left - c);
+        const int64_t some = left - c < 0 ? 0 : lesser(step, left - c);
         float *data = y + s.start + channel_at(image, from + c);
         const lanes add = bias != NULL ? lanes_load_part(bias + from + c, some) : (lanes){0};
         if (s.whole && some == LANES)
             result_pixels(&s, m + c, stride, add, relu, LANES, LANES, true, data);
         else
-            result_pixels(&s, m + c, stride, add, relu, some, least(step, count - c), false, data);
+            result_pixels(&s, m + c, stride, add, relu, some, lesser(step, count - c), false, data);
     }
 }

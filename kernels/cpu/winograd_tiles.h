@@ -5,12 +5,11 @@
 #pragma once
 
 #include <stdbool.h>
+#include <string.h>
 
-#include "lanes.h"
+#include "panel.h"
 
 enum { TILE = 4, KERNEL = 3, PATCH = 6, POINTS = PATCH * PATCH };
-/* Columns of a product that are computed together. */
-enum { PANEL = 2 * LANES };
 
 /* How a batch of images lies in memory. Distances are in floats. */
 struct winograd_image {
@@ -38,3 +37,11 @@ void tile_gradient(const struct winograd_image *image, const float *dy, struct t
  * includes channels that fill a block. */
 void tile_result(const struct winograd_image *image, const float *m, int64_t stride, struct tile tile, int64_t from,
                  int64_t count, const float *bias, bool relu, float *y);
+
+/* Zeros count floats of rows rows of every point: products read more than exists, and are slow with denormal numbers,
+ * which scratch may hold. */
+static inline void clear_margin(float *from, int64_t point, int64_t row, int64_t rows, int64_t count)
+{
+    for (int64_t p = 0; p < POINTS; p++)
+        for (int64_t r = 0; r < rows; r++) memset(from + p * point + r * row, 0, (size_t)count * sizeof *from);
+}

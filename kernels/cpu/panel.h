@@ -1,28 +1,21 @@
-/* The products of Winograd's points: a panel of ROWS x PANEL sums at once, which fills most of the processor's
- * registers. */
+/* The innermost loop of every product: ROWS x PANEL sums at once, which fill most of the processor's registers. */
 #pragma once
 
 #include <stdbool.h>
-#include <string.h>
 
-#include "winograd_tiles.h"
+#include "lanes.h"
+
+/* Columns of a product that are computed together; the most of any build, by which scratch is reported. */
+enum { PANEL = 2 * LANES, PANEL_MOST = 32 };
 
 enum { ROWS_MOST = 12, ROWS = LANES == 16 ? ROWS_MOST : ROWS_MOST / 2, THIRD = 3 };
 
-/* Floats that are added to rows of scratch, so that points do not lie a multiple of 4 KiB apart, where they would evict
+/* Floats that are added to rows of scratch, so that rows do not lie a multiple of 4 KiB apart, where they would evict
  * each other from caches. */
 enum { SKEW = 16 };
 
 static inline int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t multiple(int64_t a, int64_t of) { return (a + of - 1) / of * of; }
-
-/* Zeros count floats of rows rows of every point: products read more than exists, and are slow with denormal numbers,
- * which scratch may hold. */
-static inline void clear_margin(float *from, int64_t point, int64_t row, int64_t rows, int64_t count)
-{
-    for (int64_t p = 0; p < POINTS; p++)
-        for (int64_t r = 0; r < rows; r++) memset(from + p * point + r * row, 0, (size_t)count * sizeof *from);
-}
 
 /* sums[r * to + c] = (add: +=) the sum of a[r * row + i * term] b[i * PANEL + c] over i < terms, ascending. What lies
  * from next on, one place every step floats a term, is fetched meanwhile. */

@@ -1,0 +1,95 @@
+#include "matrix.h"
+
+#include <string.h>
+
+/* Rows of a stored matrix, side by side, from (row, column) on. */
+static void copy_rows(const struct matrix *m, int64_t row, int64_t rows, int64_t column, int64_t columns, float *to,
+                      int64_t stride)
+{
+    const float *from = m->data + row * m->stride + column;
+    for (int64_t r = 0; r < rows; r++) memcpy(to + r * stride, from + r * m->stride, (size_t)columns * sizeof *to);
+}
+
+static void pack_rows(const void *of, const struct block *part, float *to, int64_t stride)
+{
+    const struct matrix *a = &((const struct matrix_product *)of)->a;
+    if (a->transposed)
+        copy_rows(a, part->term, part->terms, part->row, part->rows, to, stride);
+    else
+        copy_rows(a, part->row, part->rows, part->term, part->terms, to, stride);
+}
+
+/* to[term * PANEL + column] of rows that hold a column's terms. */
+static void pack_transposed(const struct matrix *b, const struct block *part, float *to)
+{
+    enum { STEP = 16 };
+    for (int64_t t = 0; t < part->terms; t += STEP) {
+        const int64_t steps = lesser(STEP, part->terms - t);
+        for (int64_t c = 0; c < part->columns; c++) {
+            const float *from = b->data + (part->column + c) * b->stride + part->term + t;
+            for (int64_t i = 0; i < steps; i++) to[(t + i) * PANEL + c] = from[i];
+        }
+    }
+    for (int64_t t = 0; t < part->terms && part->columns < PANEL; t++)
+        memset(to + t * PANEL + part->columns, 0, (size_t)(PANEL - part->columns) * sizeof *to);
+}
+
+static void pack_columns(const void *of, const struct block *part, float *to)
+{
+    const struct matrix *b = &((const struct matrix_product *)of)->b;
+    if (b->transposed) {
+        pack_transposed(b, part, to);
+        return;
+    }
+    const float *from = b->data + part->term * b->stride + part->column;
+    for (int64_t t = 0; t < part->terms; t++, from += b->stride, to += PANEL) {
+        lanes_store(to, lanes_load_part(from, lesser(LANES, part->columns)));
+        lanes_store(to + LANES, lanes_load_part(from + LANES, part->columns > LANES ? part->columns - LANES : 0));
+    }
+}
+
+static void result(const void *of, const struct block *part, const float *sums, int64_t stride)
+{
+    const struct matrix_product *m = of;
+    for (int64_t r = 0; r < part->rows; r++)
+        for (int64_t c = 0; c < part->columns; c += LANES) {
+            const int64_t count = lesser(LANES, part->columns - c), column = part->column + c;
+            lanes s = lanes_load_part(sums + r * stride + c, count);
+            s += m->bias != NULL ? lanes_load_part(m->bias + column, count) : (lanes){0};
+            if (m->relu) s = lanes_rectified(s);
+            lanes_store_part(m->c + (part->row + r) * m->stride + column, s, count);
+        }
+}
+
+/* Of the transpose; rows of c are written 16 floats at a time. */
+static void result_turned(const void *of, const struct block *part, const float *sums, int64_t stride)
+{
+    enum { STEP = 16 };
+    const struct matrix_product *m = of;
+    for (int64_t first = 0; first < part->rows; first += STEP)
+        for (int64_t c = 0; c < part->columns; c++) {
+            float *to = m->c + (part->column + c) * m->stride + part->row;
+            for (int64_t r = first; r < lesser(first + STEP, part->rows); r++) {
+                const float s = sums[r * stride + c] + (m->bias != NULL ? m->bias[part->row + r] : 0.0f);
+                to[r] = m->relu && s <= 0.0f ? 0.0f : s;
+            }
+        }
+}
+
+struct product matrix_product(int64_t rows, int64_t columns, int64_t terms, struct matrix a, struct matrix b,
+                              struct matrix_product *of)
+{
+    if (of->turned) {
+        of->a = b, of->b = a;
+        of->a.transposed = !of->a.transposed, of->b.transposed = !of->b.transposed;
+    } else {
+        of->a = a, of->b = b;
+    }
+    return (struct product){.rows = of->turned ? columns : rows,
+                            .columns = of->turned ? rows : columns,
+                            .terms = terms,
+                            .by_term = of->a.transposed,
+                            .pack_rows = pack_rows,
+                            .pack_columns = pack_columns,
+                            .result = of->turned ? result_turned : result};
+}

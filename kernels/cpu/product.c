@@ -1,0 +1,287 @@
+#include "product.h"
+
+#include <omp.h>
+#include <string.h>
+
+#include "numerics/shape.h"
+
+/* Sizes of blocks, by which packed rows, sums and a panel of columns stay in the second-level cache; MOST_PACKED bytes
+ * of columns are packed at once, a turn. */
+enum { ROWS_BLOCK = 192, ROWS_LEAST = 48, COLUMNS_BLOCK = 512, MOST_PACKED = 12 << 20, MOST_SPANS = 12 << 20 };
+
+/* Scratch of a thread: packed rows, sums, and where they are needed a block's packed columns and the total of spans. */
+struct room {
+    float *rows, *sums, *columns, *total;
+};
+
+/* Floats from a row, or a term, to the next. */
+static int64_t sums_stride(const struct product_plan *plan) { return plan->columns + SKEW; }
+static int64_t rows_stride(const struct product *p, const struct product_plan *plan)
+{
+    return (p->by_term ? plan->rows : plan->terms) + SKEW;
+}
+
+static int64_t rows_room(const struct product *p, const struct product_plan *plan)
+{
+    return (p->by_term ? plan->terms : plan->rows) * rows_stride(p, plan);
+}
+static int64_t sums_room(const struct product_plan *plan) { return plan->rows * sums_stride(plan); }
+static int64_t columns_room(const struct product_plan *plan) { return plan->columns * plan->terms; }
+
+static int64_t room_floats(const struct product *p, const struct product_plan *plan)
+{
+    const bool total = p->spans && p->terms > SUM_SPAN && plan->together == 0;
+    return rows_room(p, plan) + sums_room(plan) * (1 + total) + (plan->turn > 0 ? 0 : columns_room(plan));
+}
+
+static struct room room_at(const struct product *p, const struct product_plan *plan, float *scratch)
+{
+    struct room room = {.rows = scratch, .sums = scratch + rows_room(p, plan)};
+    room.columns = room.sums + sums_room(plan);
+    room.total = room.columns + (plan->turn > 0 ? 0 : columns_room(plan));
+    return room;
+}
+
+/* Of a panel that is packed with all terms. */
+static int64_t panel_distance(const struct product *p) { return p->terms * PANEL + SKEW; }
+
+static int64_t spans_of(const struct product *p) { return p->spans ? ratio_up(p->terms, SUM_SPAN) : 1; }
+
+static int64_t blocks_of(const struct product *p, const struct product_plan *plan)
+{
+    return ratio_up(p->rows, plan->rows) * ratio_up(p->columns, plan->columns);
+}
+
+/* Columns whose packed terms keep the limit, a multiple of the widest panel. */
+static int64_t turn_of(const struct product *p)
+{
+    const int64_t fit = MOST_PACKED / (int64_t)sizeof(float) / (p->terms + SKEW) / PANEL_MOST * PANEL_MOST;
+    return lesser(fit > 0 ? fit : PANEL_MOST, multiple(p->columns, PANEL_MOST));
+}
+
+/* Spans that are summed together where there are too few blocks of the result for the threads. */
+static int64_t spans_together(const struct product *p, const struct product_plan *plan, int64_t threads)
+{
+    const int64_t spans = spans_of(p), blocks = blocks_of(p, plan);
+    const int64_t fit = MOST_SPANS / (int64_t)sizeof(float) / (p->rows * p->columns) - 1;
+    const int64_t together = lesser(spans, fit);
+    return blocks >= 2 * threads || together < 2 || together * blocks < threads ? 0 : together;
+}
+
+struct product_plan product_plan(const struct product *p, int64_t threads)
+{
+    struct product_plan plan = {.rows = lesser(ROWS_BLOCK, multiple(p->rows, ROWS_MOST)),
+                                .columns = lesser(COLUMNS_BLOCK, multiple(p->columns, PANEL_MOST)),
+                                .terms = lesser(SUM_BLOCK, p->terms)};
+    if (p->spans) plan.together = spans_together(p, &plan, threads);
+    if (!p->spans) plan.turn = turn_of(p), plan.columns = lesser(plan.columns, plan.turn);
+    const int64_t wanted = threads > 1 && plan.together == 0 ? 4 * threads : 1;
+    while (plan.rows > ROWS_LEAST && blocks_of(p, &plan) < wanted) plan.rows = multiple(plan.rows / 2, ROWS_MOST);
+    plan.workers = lesser(threads, blocks_of(p, &plan) * (plan.together > 0 ? plan.together : 1));
+    const int64_t shared =
+        plan.together > 0 ? (plan.together + 1) * p->rows * p->columns : plan.turn * (p->terms + SKEW);
+    plan.scratch = (size_t)(shared + plan.workers * room_floats(p, &plan)) * sizeof(float);
+    return plan;
+}
+
+/* The sums of a panel's block of terms; next: the panel that follows, which is fetched meanwhile. */
+static __attribute__((noinline)) void panel_sums(int64_t terms, const float *a, int64_t row, int64_t term, int64_t rows,
+                                                 const float *b, const float *next, float *sums, int64_t stride,
+                                                 bool add)
+{
+    const int64_t parts = ratio_up(rows, ROWS);
+    for (int64_t r = 0; r < parts; r++)
+        multiply(terms, a + r * ROWS * row, row, term, b, sums + r * ROWS * stride, stride, add,
+                 next + r * terms * PANEL / parts, PANEL / parts);
+}
+
+/* Zeros the rows behind the last one, which the innermost loop reads. */
+static void clear_rows(const struct product *p, int64_t rows, int64_t terms, float *to, int64_t stride)
+{
+    const int64_t more = multiple(rows, ROWS) - rows;
+    if (more > 0 && p->by_term)
+        for (int64_t t = 0; t < terms; t++) memset(to + t * stride + rows, 0, (size_t)more * sizeof *to);
+    for (int64_t r = rows; r < rows + more && !p->by_term; r++)
+        memset(to + r * stride, 0, (size_t)terms * sizeof *to);
+}
+
+static void pack_panels(const struct product *p, const void *of, const struct block *part, float *to, int64_t distance)
+{
+    for (int64_t c = 0; c < part->columns; c += PANEL, to += distance) {
+        struct block panel = *part;
+        panel.column += c, panel.columns = lesser(PANEL, part->columns - c);
+        p->pack_columns(of, &panel, to);
+    }
+}
+
+/* room->sums = the part's sums. packed: its columns with all terms of the product, or NULL. */
+static void part_sums(const struct product *p, const struct product_plan *plan, const void *of, const struct block *part,
+                      const float *packed, const struct room *room)
+{
+    const int64_t stride = rows_stride(p, plan), row = p->by_term ? 1 : stride, term = p->by_term ? stride : 1;
+    const int64_t distance = packed != NULL ? panel_distance(p) : plan->terms * PANEL;
+    for (int64_t t = 0; t < part->terms; t += SUM_BLOCK) {
+        struct block some = *part;
+        some.term += t, some.terms = lesser(SUM_BLOCK, part->terms - t);
+        p->pack_rows(of, &some, room->rows, stride);
+        clear_rows(p, part->rows, some.terms, room->rows, stride);
+        if (packed == NULL) pack_panels(p, of, &some, room->columns, distance);
+        const float *b = packed != NULL ? packed + some.term * PANEL : room->columns;
+        for (int64_t c = 0; c < part->columns; c += PANEL, b += distance)
+            panel_sums(some.terms, room->rows, row, term, part->rows, b, c + PANEL < part->columns ? b + distance : b,
+                       room->sums + c, sums_stride(plan), t > 0);
+    }
+}
+
+/* total = or += sums. */
+static void add_sums(const struct block *part, const float *sums, int64_t stride, float *total, int64_t to, bool add)
+{
+    for (int64_t r = 0; r < part->rows; r++)
+        for (int64_t c = 0; c < part->columns; c += LANES) {
+            const int64_t count = lesser(LANES, part->columns - c);
+            lanes s = lanes_load_part(sums + r * stride + c, count);
+            if (add) s = lanes_load_part(total + r * to + c, count) + s;
+            lanes_store_part(total + r * to + c, s, count);
+        }
+}
+
+/* A block of the result, span by span. */
+static void block_result(const struct product *p, const struct product_plan *plan, const void *of,
+                         const struct block *part, const float *packed, const struct room *room)
+{
+    const int64_t span = p->spans ? SUM_SPAN : p->terms;
+    for (int64_t t = 0; t < p->terms; t += span) {
+        struct block some = *part;
+        some.term = t, some.terms = lesser(span, p->terms - t);
+        part_sums(p, plan, of, &some, packed, room);
+        if (span < p->terms) add_sums(part, room->sums, sums_stride(plan), room->total, sums_stride(plan), t > 0);
+    }
+    p->result(of, part, span < p->terms ? room->total : room->sums, sums_stride(plan));
+}
+
+/* Block number i of columns from first on, of which there are count. */
+static struct block block_at(const struct product *p, const struct product_plan *plan, int64_t i, int64_t first,
+                            int64_t count)
+{
+    const int64_t across = ratio_up(count, plan->columns);
+    struct block part = {.row = i / across * plan->rows, .column = i % across * plan->columns, .terms = p->terms};
+    part.rows = lesser(plan->rows, p->rows - part.row);
+    part.columns = lesser(plan->columns, count - part.column);
+    part.column += first;
+    return part;
+}
+
+/* A run on several threads, which take numbers of work. */
+struct run {
+    const struct product *product;
+    const struct product_plan *plan;
+    const void *of;
+    float *shared; /* packed columns, or sums of spans */
+    float *rooms;
+    int64_t first, count; /* columns of a turn, or spans that are summed together */
+    int64_t next;
+};
+
+/* The next number; not below count: there is none. Threads without scratch get none. */
+static int64_t take(struct run *run, int64_t count)
+{
+    int64_t number;
+    if (omp_get_thread_num() >= run->plan->workers) return count;
+#pragma omp atomic capture
+    number = run->next++;
+    return number;
+}
+
+static struct room own_room(const struct run *run)
+{
+    const struct product *p = run->product;
+    return room_at(p, run->plan, run->rooms + omp_get_thread_num() * room_floats(p, run->plan));
+}
+
+/* Columns of a turn, packed by all threads. */
+static void pack_turn(const struct run *run)
+{
+    const struct product *p = run->product;
+#pragma omp for schedule(static)
+    for (int64_t c = 0; c < run->count; c += PANEL) {
+        const struct block panel = {.column = run->first + c, lesser(PANEL, run->count - c), 0, p->terms};
+        p->pack_columns(run->of, &panel, run->shared + c / PANEL * panel_distance(p));
+    }
+}
+
+static void run_blocks(struct run *run)
+{
+    const struct product *p = run->product;
+    const bool packs = run->plan->turn > 0;
+    const struct room room = own_room(run);
+    if (packs) pack_turn(run);
+    const int64_t blocks = ratio_up(p->rows, run->plan->rows) * ratio_up(run->count, run->plan->columns);
+    for (int64_t i; (i = take(run, blocks)) < blocks;) {
+        const struct block part = block_at(p, run->plan, i, run->first, run->count);
+        block_result(p, run->plan, run->of, &part,
+                     packs ? run->shared + (part.column - run->first) / PANEL * panel_distance(p) : NULL, &room);
+    }
+}
+
+/* Sums of the spans from first on, behind each other from shared's second matrix on. */
+static void sum_spans(struct run *run)
+{
+    const struct product *p = run->product;
+    const int64_t blocks = blocks_of(p, run->plan), work = run->count * blocks;
+    const struct room room = own_room(run);
+    for (int64_t i; (i = take(run, work)) < work;) {
+        struct block part = block_at(p, run->plan, i % blocks, 0, p->columns);
+        float *to = run->shared + (1 + i / blocks) * p->rows * p->columns;
+        part.term = (run->first + i / blocks) * SUM_SPAN;
+        part.terms = lesser(SUM_SPAN, p->terms - part.term);
+        part_sums(p, run->plan, run->of, &part, NULL, &room);
+        add_sums(&part, room.sums, sums_stride(run->plan), to + part.row * p->columns + part.column, p->columns, false);
+    }
+}
+
+/* Adds them to the total, shared's first matrix; after the last ones that is the result. */
+static void add_spans(const struct run *run, bool last)
+{
+    const struct product *p = run->product;
+    const int64_t matrix = p->rows * p->columns;
+#pragma omp for schedule(static)
+    for (int64_t r = 0; r < p->rows; r++) {
+        const struct block row = {.row = r, 1, 0, p->columns, 0, p->terms};
+        float *total = run->shared + r * p->columns;
+        for (int64_t s = 0; s < run->count; s++)
+            add_sums(&row, total + (1 + s) * matrix, 0, total, 0, run->first + s > 0);
+        if (last) p->result(run->of, &row, total, p->columns);
+    }
+}
+
+static void run_spans(struct run *run)
+{
+    const int64_t spans = spans_of(run->product);
+    for (run->first = 0; run->first < spans; run->first += run->count) {
+        run->count = lesser(run->plan->together, spans - run->first);
+        run->next = 0;
+#pragma omp parallel
+        {
+            sum_spans(run);
+#pragma omp barrier
+            add_spans(run, run->first + run->count == spans);
+        }
+    }
+}
+
+void product_run(const struct product *p, const struct product_plan *plan, const void *of, void *scratch)
+{
+    struct run run = {p, plan, of, .shared = scratch};
+    run.rooms = run.shared + plan->scratch / sizeof(float) - plan->workers * room_floats(p, plan);
+    if (plan->together > 0) {
+        run_spans(&run);
+        return;
+    }
+    const int64_t turn = plan->turn > 0 ? plan->turn : p->columns;
+    for (; run.first < p->columns; run.first += turn) {
+        run.count = lesser(turn, p->columns - run.first);
+        run.next = 0;
+#pragma omp parallel
+        run_blocks(&run);
+    }
+}
