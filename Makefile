@@ -149,6 +149,11 @@ $(BUILD)/placement: $(BUILD)/experiments/bench/placement.o $(FRAMEWORK_OBJECTS)
 	@echo "link $@"
 	@$(CC) $(flags) -o $@ $^ $(if $(DNNL),-ldnnl) -lm
 
+# Times the cpu backend's kernels beside oneDNN's.
+$(BUILD)/kernels-bench: $(BUILD)/experiments/bench/kernels.o $(FRAMEWORK_OBJECTS)
+	@echo "link $@"
+	@$(CC) $(flags) -o $@ $^ -ldnnl -lm
+
 # Counts the allocations of our own objects: a training step must make none.
 COUNTED := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=free
 $(BUILD)/suite: $(TESTS:%.c=$(BUILD)/%.o) $(DEVICE_TESTS) $(TESTED) $(BUILD)/sources

@@ -2,12 +2,18 @@
 
 #include <string.h>
 
+/* Rows that are fetched ahead: the processor does not do so by itself, since they are short and far apart. */
+enum { AHEAD = 8 };
+
 /* Rows of a stored matrix, side by side, from (row, column) on. */
 static void copy_rows(const struct matrix *m, int64_t row, int64_t rows, int64_t column, int64_t columns, float *to,
                       int64_t stride)
 {
     const float *from = m->data + row * m->stride + column;
-    for (int64_t r = 0; r < rows; r++) memcpy(to + r * stride, from + r * m->stride, (size_t)columns * sizeof *to);
+    for (int64_t r = 0; r < rows; r++, from += m->stride, to += stride) {
+        for (int64_t c = 0; c < columns; c += 16) __builtin_prefetch(from + AHEAD * m->stride + c);
+        memcpy(to, from, (size_t)columns * sizeof *to);
+    }
 }
 
 static void pack_rows(const void *of, const struct block *part, float *to, int64_t stride)
@@ -19,33 +25,51 @@ static void pack_rows(const void *of, const struct block *part, float *to, int64
         copy_rows(a, part->row, part->rows, part->term, part->terms, to, stride);
 }
 
-/* to[term * PANEL + column] of rows that hold a column's terms. */
-static void pack_transposed(const struct matrix *b, const struct block *part, float *to)
+/* Zeros the columns that the last panel lacks. */
+static void clear_columns(const struct block *part, float *to, int64_t distance)
 {
-    enum { STEP = 16 };
-    for (int64_t t = 0; t < part->terms; t += STEP) {
-        const int64_t steps = lesser(STEP, part->terms - t);
-        for (int64_t c = 0; c < part->columns; c++) {
-            const float *from = b->data + (part->column + c) * b->stride + part->term + t;
-            for (int64_t i = 0; i < steps; i++) to[(t + i) * PANEL + c] = from[i];
-        }
-    }
-    for (int64_t t = 0; t < part->terms && part->columns < PANEL; t++)
-        memset(to + t * PANEL + part->columns, 0, (size_t)(PANEL - part->columns) * sizeof *to);
+    const int64_t last = part->columns % PANEL;
+    to += part->columns / PANEL * distance + last;
+    for (int64_t t = 0; t < part->terms && last > 0; t++)
+        memset(to + t * PANEL, 0, (size_t)(PANEL - last) * sizeof *to);
 }
 
-static void pack_columns(const void *of, const struct block *part, float *to)
+/* Of rows that hold a column's terms; STEP of them at a time, which are a line of the cache. */
+static void pack_transposed(const struct matrix *b, const struct block *part, float *to, int64_t distance)
+{
+    enum { STEP = 16 };
+    for (int64_t c = 0; c < part->columns; c += PANEL, to += distance)
+        for (int64_t t = 0; t < part->terms; t += STEP)
+            for (int64_t i = 0; i < lesser(PANEL, part->columns - c); i++) {
+                const float *from = b->data + (part->column + c + i) * b->stride + part->term + t;
+                const int64_t steps = lesser(STEP, part->terms - t);
+                for (int64_t k = 0; k < steps; k++) to[(t + k) * PANEL + i] = from[k];
+            }
+}
+
+static void pack_direct(const struct matrix *b, const struct block *part, float *to, int64_t distance)
+{
+    const float *from = b->data + part->term * b->stride + part->column;
+    const int64_t whole = part->columns / PANEL, rest = part->columns % PANEL;
+    for (int64_t t = 0; t < part->terms; t++, from += b->stride, to += PANEL) {
+        for (int64_t p = 0; p < whole; p++) {
+            __builtin_prefetch(from + AHEAD * b->stride + p * PANEL);
+            if (LANES == 16) __builtin_prefetch(from + AHEAD * b->stride + p * PANEL + LANES);
+            lanes_store(to + p * distance, lanes_load(from + p * PANEL));
+            lanes_store(to + p * distance + LANES, lanes_load(from + p * PANEL + LANES));
+        }
+        if (rest > 0) memcpy(to + whole * distance, from + whole * PANEL, (size_t)rest * sizeof *to);
+    }
+}
+
+static void pack_columns(const void *of, const struct block *part, float *to, int64_t distance)
 {
     const struct matrix *b = &((const struct matrix_product *)of)->b;
-    if (b->transposed) {
-        pack_transposed(b, part, to);
-        return;
-    }
-    const float *from = b->data + part->term * b->stride + part->column;
-    for (int64_t t = 0; t < part->terms; t++, from += b->stride, to += PANEL) {
-        lanes_store(to, lanes_load_part(from, lesser(LANES, part->columns)));
-        lanes_store(to + LANES, lanes_load_part(from + LANES, part->columns > LANES ? part->columns - LANES : 0));
-    }
+    if (b->transposed)
+        pack_transposed(b, part, to, distance);
+    else
+        pack_direct(b, part, to, distance);
+    clear_columns(part, to, distance);
 }
 
 static void result(const void *of, const struct block *part, const float *sums, int64_t stride)

@@ -7,7 +7,14 @@
 
 /* Sizes of blocks, by which packed rows, sums and a panel of columns stay in the second-level cache; MOST_PACKED bytes
  * of columns are packed at once, a turn. */
-enum { ROWS_BLOCK = 192, ROWS_LEAST = 48, COLUMNS_BLOCK = 512, MOST_PACKED = 12 << 20, MOST_SPANS = 12 << 20 };
+enum {
+    ROWS_BLOCK = 192,
+    ROWS_SPANS = 384,
+    ROWS_LEAST = 48,
+    COLUMNS_BLOCK = 768,
+    MOST_PACKED = 12 << 20,
+    MOST_SPANS = 12 << 20
+};
 
 /* Scratch of a thread: packed rows, sums, and where they are needed a block's packed columns and the total of spans. */
 struct room {
@@ -26,7 +33,7 @@ static int64_t rows_room(const struct product *p, const struct product_plan *pla
     return (p->by_term ? plan->terms : plan->rows) * rows_stride(p, plan);
 }
 static int64_t sums_room(const struct product_plan *plan) { return plan->rows * sums_stride(plan); }
-static int64_t columns_room(const struct product_plan *plan) { return plan->columns * plan->terms; }
+static int64_t columns_room(const struct product_plan *plan) { return plan->columns * (plan->terms + 1); }
 
 static int64_t room_floats(const struct product *p, const struct product_plan *plan)
 {
@@ -42,8 +49,8 @@ static struct room room_at(const struct product *p, const struct product_plan *p
     return room;
 }
 
-/* Of a panel that is packed with all terms. */
-static int64_t panel_distance(const struct product *p) { return p->terms * PANEL + SKEW; }
+/* Of a panel with so many terms. */
+static int64_t panel_distance(int64_t terms) { return terms * PANEL + SKEW; }
 
 static int64_t spans_of(const struct product *p) { return p->spans ? ratio_up(p->terms, SUM_SPAN) : 1; }
 
@@ -70,7 +77,7 @@ static int64_t spans_together(const struct product *p, const struct product_plan
 
 struct product_plan product_plan(const struct product *p, int64_t threads)
 {
-    struct product_plan plan = {.rows = lesser(ROWS_BLOCK, multiple(p->rows, ROWS_MOST)),
+    struct product_plan plan = {.rows = lesser(p->spans ? ROWS_SPANS : ROWS_BLOCK, multiple(p->rows, ROWS_MOST)),
                                 .columns = lesser(COLUMNS_BLOCK, multiple(p->columns, PANEL_MOST)),
                                 .terms = lesser(SUM_BLOCK, p->terms)};
     if (p->spans) plan.together = spans_together(p, &plan, threads);
@@ -101,31 +108,21 @@ static void clear_rows(const struct product *p, int64_t rows, int64_t terms, flo
     const int64_t more = multiple(rows, ROWS) - rows;
     if (more > 0 && p->by_term)
         for (int64_t t = 0; t < terms; t++) memset(to + t * stride + rows, 0, (size_t)more * sizeof *to);
-    for (int64_t r = rows; r < rows + more && !p->by_term; r++)
-        memset(to + r * stride, 0, (size_t)terms * sizeof *to);
-}
-
-static void pack_panels(const struct product *p, const void *of, const struct block *part, float *to, int64_t distance)
-{
-    for (int64_t c = 0; c < part->columns; c += PANEL, to += distance) {
-        struct block panel = *part;
-        panel.column += c, panel.columns = lesser(PANEL, part->columns - c);
-        p->pack_columns(of, &panel, to);
-    }
+    for (int64_t r = rows; r < rows + more && !p->by_term; r++) memset(to + r * stride, 0, (size_t)terms * sizeof *to);
 }
 
 /* room->sums = the part's sums. packed: its columns with all terms of the product, or NULL. */
-static void part_sums(const struct product *p, const struct product_plan *plan, const void *of, const struct block *part,
-                      const float *packed, const struct room *room)
+static void part_sums(const struct product *p, const struct product_plan *plan, const void *of,
+                      const struct block *part, const float *packed, const struct room *room)
 {
     const int64_t stride = rows_stride(p, plan), row = p->by_term ? 1 : stride, term = p->by_term ? stride : 1;
-    const int64_t distance = packed != NULL ? panel_distance(p) : plan->terms * PANEL;
+    const int64_t distance = panel_distance(packed != NULL ? p->terms : plan->terms);
     for (int64_t t = 0; t < part->terms; t += SUM_BLOCK) {
         struct block some = *part;
         some.term += t, some.terms = lesser(SUM_BLOCK, part->terms - t);
         p->pack_rows(of, &some, room->rows, stride);
         clear_rows(p, part->rows, some.terms, room->rows, stride);
-        if (packed == NULL) pack_panels(p, of, &some, room->columns, distance);
+        if (packed == NULL) p->pack_columns(of, &some, room->columns, distance);
         const float *b = packed != NULL ? packed + some.term * PANEL : room->columns;
         for (int64_t c = 0; c < part->columns; c += PANEL, b += distance)
             panel_sums(some.terms, room->rows, row, term, part->rows, b, c + PANEL < part->columns ? b + distance : b,
@@ -161,7 +158,7 @@ static void block_result(const struct product *p, const struct product_plan *pla
 
 /* Block number i of columns from first on, of which there are count. */
 static struct block block_at(const struct product *p, const struct product_plan *plan, int64_t i, int64_t first,
-                            int64_t count)
+                             int64_t count)
 {
     const int64_t across = ratio_up(count, plan->columns);
     struct block part = {.row = i / across * plan->rows, .column = i % across * plan->columns, .terms = p->terms};
@@ -205,7 +202,7 @@ static void pack_turn(const struct run *run)
 #pragma omp for schedule(static)
     for (int64_t c = 0; c < run->count; c += PANEL) {
         const struct block panel = {.column = run->first + c, lesser(PANEL, run->count - c), 0, p->terms};
-        p->pack_columns(run->of, &panel, run->shared + c / PANEL * panel_distance(p));
+        p->pack_columns(run->of, &panel, run->shared + c / PANEL * panel_distance(p->terms), 0);
     }
 }
 
@@ -219,7 +216,7 @@ static void run_blocks(struct run *run)
     for (int64_t i; (i = take(run, blocks)) < blocks;) {
         const struct block part = block_at(p, run->plan, i, run->first, run->count);
         block_result(p, run->plan, run->of, &part,
-                     packs ? run->shared + (part.column - run->first) / PANEL * panel_distance(p) : NULL, &room);
+                     packs ? run->shared + (part.column - run->first) / PANEL * panel_distance(p->terms) : NULL, &room);
     }
 }
 

@@ -30,8 +30,8 @@ struct product {
     bool spans;   /* sums are divided into spans */
     bool by_term; /* pack_rows() writes to[term * stride + row], else to[row * stride + term]; from 0 on in a part */
     void (*pack_rows)(const void *of, const struct block *part, float *to, int64_t stride);
-    /* Of at most PANEL columns: to[term * PANEL + column], zeros for columns that are missing. */
-    void (*pack_columns)(const void *of, const struct block *part, float *to);
+    /* In panels: to[column / PANEL * distance + term * PANEL + column % PANEL], zeros for what the last one lacks. */
+    void (*pack_columns)(const void *of, const struct block *part, float *to, int64_t distance);
     /* sums[row * stride + column], all their terms. */
     void (*result)(const void *of, const struct block *part, const float *sums, int64_t stride);
 };

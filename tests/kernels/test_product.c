@@ -1,0 +1,154 @@
+/* Products of matrices have the bits that kernels/cpu/product.h defines: beside a scalar program written from that
+ * definition alone, for operands stored in either way and any number of threads. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "numerics/philox.h"
+
+#if __has_include(<dnnl.h>)
+
+#include "kernels/cpu/matrix.h"
+
+/* ---- The definition. */
+static float judge_sum(int64_t first, int64_t end, const float *p, const float *q)
+{
+    float sum = 0;
+    for (int64_t start = first; start < end; start += 256) {
+        float block = 0;
+        for (int64_t i = start; i < end && i < start + 256; i++) block = fmaf(p[i], q[i], block);
+        sum = start == first ? block : sum + block;
+    }
+    return sum;
+}
+
+static float judge(int64_t terms, bool spans, const float *p, const float *q)
+{
+    if (!spans) return judge_sum(0, terms, p, q);
+    float sum = 0;
+    for (int64_t start = 0; start < terms; start += 2048) {
+        const float span = judge_sum(start, start + 2048 < terms ? start + 2048 : terms, p, q);
+        sum = start == 0 ? span : sum + span;
+    }
+    return sum;
+}
+
+/* ---- The product. */
+static float *randoms(int64_t count, uint32_t which)
+{
+    float *x = malloc((size_t)count * sizeof *x);
+    for (int64_t i = 0; i < count; i++)
+        x[i] = 2 * rng_uniform(rng_words(5, RNG_DATA, (uint32_t)i, which, 0, 0).word[0]) - 1;
+    return x;
+}
+
+/* The transpose of rows x columns. */
+static float *transposed(const float *x, int64_t rows, int64_t columns)
+{
+    float *t = malloc((size_t)(rows * columns) * sizeof *t);
+    for (int64_t i = 0; i < rows * columns; i++) t[i % columns * rows + i / columns] = x[i];
+    return t;
+}
+
+/* Operands stored by rows and by columns, whose terms are p[row * terms + i] and q[column * terms + i]. */
+struct problem {
+    int64_t rows, columns, terms;
+    bool spans, bias, relu;
+    float *p, *p_columns, *q, *q_columns, *biases, *result;
+};
+
+static struct problem problem_make(int64_t rows, int64_t columns, int64_t terms, bool spans, bool bias, bool relu)
+{
+    struct problem m = {rows, columns, terms, spans, bias, relu};
+    m.p = randoms(rows * terms, 1), m.q = randoms(columns * terms, 2), m.biases = randoms(columns, 3);
+    m.p_columns = transposed(m.p, rows, terms), m.q_columns = transposed(m.q, columns, terms);
+    m.result = malloc((size_t)(rows * columns) * sizeof *m.result);
+    for (int64_t i = 0; i < rows * columns; i++) {
+        const float sum = judge(terms, spans, m.p + i / columns * terms, m.q + i % columns * terms) +
+                          (bias ? m.biases[i % columns] : 0);
+        m.result[i] = relu && sum <= 0 ? 0 : sum;
+    }
+    return m;
+}
+
+static void problem_free(struct problem *m)
+{
+    free(m->p), free(m->q), free(m->p_columns), free(m->q_columns), free(m->biases), free(m->result);
+}
+
+static float *spoiled(size_t bytes)
+{
+    float *data = malloc(bytes);
+    memset(data, 0xff, bytes); /* NaNs */
+    return data;
+}
+
+/* how: bit 0: p is stored by terms, 1: q, 2: the product is that of the transpose. */
+static void check(const struct problem *m, int how, int threads)
+{
+    struct matrix_product of = {.stride = m->columns, .relu = m->relu, .turned = how & 4};
+    of.bias = m->bias ? m->biases : NULL;
+    of.c = spoiled((size_t)(m->rows * m->columns) * sizeof *of.c);
+    const struct matrix a =
+        how & 1 ? (struct matrix){m->p_columns, m->rows, true} : (struct matrix){m->p, m->terms, false};
+    const struct matrix b =
+        how & 2 ? (struct matrix){m->q_columns, m->columns, false} : (struct matrix){m->q, m->terms, true};
+    struct product product = matrix_product(m->rows, m->columns, m->terms, a, b, &of);
+    product.spans = m->spans;
+    const struct product_plan plan = product_plan(&product, threads);
+    float *scratch = spoiled(plan.scratch + 4);
+    omp_set_num_threads(threads);
+    product_run(&product, &plan, &of, scratch);
+    cr_assert(isnan(scratch[plan.scratch / sizeof *scratch]), "more scratch than %zu bytes is written", plan.scratch);
+    for (int64_t i = 0; i < m->rows * m->columns; i++)
+        cr_assert(!memcmp(of.c + i, m->result + i, sizeof *of.c),
+                  "%lld x %lld over %lld, stored %d, %d threads: [%lld] is %.9g, by the definition %.9g",
+                  (long long)m->rows, (long long)m->columns, (long long)m->terms, how, threads, (long long)i,
+                  (double)of.c[i], (double)m->result[i]);
+    free(of.c), free(scratch);
+}
+
+Test(product, has_the_bits_of_its_definition, .timeout = 300)
+{
+    static const struct {
+        int64_t rows, columns, terms;
+        bool spans, bias, relu;
+    } rows[] = {
+        {1, 1, 1, false, false, false},     {13, 33, 257, false, true, true},   {200, 17, 300, false, true, false},
+        {5, 900, 1000, false, false, true}, {450, 1, 513, true, true, true},    {7, 40, 2049, true, false, false},
+        {31, 29, 9001, true, true, false},  {400, 70, 4100, true, false, true}, {97, 800, 30, true, false, false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct problem m =
+            problem_make(rows[i].rows, rows[i].columns, rows[i].terms, rows[i].spans, rows[i].bias, rows[i].relu);
+        for (int how = 0; how < 8; how++)
+            for (int threads = 1; threads <= 4; threads++) check(&m, how, threads);
+        problem_free(&m);
+    }
+}
+
+/* Columns that are packed in several turns. */
+Test(product, has_the_same_bits_in_turns, .timeout = 300)
+{
+    struct problem m = problem_make(3, 70, 100003, false, true, false);
+    for (int threads = 1; threads <= 3; threads++) check(&m, 0, threads);
+    problem_free(&m);
+}
+
+Test(product, a_relu_keeps_nan)
+{
+    for (int how = 0; how < 8; how += 4) {
+        const float p[] = {NAN, 1}, q[] = {1};
+        float c[2], *scratch;
+        struct matrix_product of = {.c = c, .stride = 1, .relu = true, .turned = how};
+        const struct product product =
+            matrix_product(2, 1, 1, (struct matrix){p, 1, false}, (struct matrix){q, 1, false}, &of);
+        const struct product_plan plan = product_plan(&product, 1);
+        product_run(&product, &plan, &of, scratch = spoiled(plan.scratch));
+        cr_expect(isnan(c[0]) && c[1] == 1);
+        free(scratch);
+    }
+}
+#endif
