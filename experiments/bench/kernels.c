@@ -77,7 +77,7 @@ static void time_product(const char *name, const char *pass, int64_t m, int64_t 
     struct matrix_product of = {.c = c, .stride = n, .turned = turned};
     struct product product = matrix_product(m, n, k, a, b, &of);
     product.spans = spans;
-    const struct product_plan plan = product_plan(&product, threads);
+    const struct product_plan plan = product_plan(&product, threads, UINT64_MAX);
     void *scratch = reserve(plan.scratch);
     struct times least = {0};
     for (int i = 0; i < calls; i++) {

@@ -46,10 +46,17 @@ static void keep_signs(const struct conv *conv, const struct kernel_args *args, 
     clock_lap(conv->backend, CLOCK_ACTIVATION);
 }
 
-static enum status forward_winograd(const struct conv *conv, const struct kernel_args *args)
+/* Whether a pass is by a kernel of our own, for the whole batch at once. */
+static bool is_own(const struct conv_plan *plan) { return plan->winograd.scratch > 0 || plan->product.scratch > 0; }
+
+static enum status forward_own(const struct conv *conv, const struct kernel_args *args)
 {
-    winograd_apply(&conv->pass[CONV_FORWARD].winograd, args->x[0], args->parameters[0],
-                   conv->bias ? args->parameters[1] : NULL, conv->relu, args->y, args->scratch);
+    const struct conv_plan *plan = &conv->pass[CONV_FORWARD];
+    const float *bias = conv->bias ? args->parameters[1] : NULL, *w = args->parameters[0];
+    if (plan->winograd.scratch > 0)
+        winograd_apply(&plan->winograd, args->x[0], w, bias, conv->relu, args->y, args->scratch);
+    else
+        conv_product_forward(&plan->product, args->x[0], w, bias, conv->relu, args->y, args->scratch);
     keep_signs(conv, args, 0, conv->y.batch);
     return ST_OK;
 }
@@ -60,7 +67,7 @@ static enum status conv_forward(void *state, const struct kernel_args *args)
     const struct conv_plan *plan = &conv->pass[CONV_FORWARD];
     const float *w = args->parameters[0];
     char *scratch = args->scratch;
-    if (plan->winograd.scratch > 0) return forward_winograd(conv, args);
+    if (is_own(plan)) return forward_own(conv, args);
     TRY(reordered(conv, &plan->weights, &w, scratch + plan->weights_at));
     for (int64_t n = 0; n < conv->x.batch; n += plan->chunk) {
         const int which = n + plan->chunk > conv->x.batch;
@@ -97,11 +104,15 @@ static enum status collect(const struct conv *conv, const struct kernel_args *ar
     return ST_OK;
 }
 
-static enum status params_winograd(const struct conv *conv, const struct kernel_args *args)
+static enum status params_own(const struct conv *conv, const struct kernel_args *args)
 {
+    const struct conv_plan *plan = &conv->pass[CONV_PARAMS];
+    float *dw = args->gradients[0], *db = conv->bias ? args->gradients[1] : NULL;
     if (conv->relu) mask_chunk(conv, args, 0, conv->y.batch);
-    winograd_gradients(&conv->pass[CONV_PARAMS].winograd, args->x[0], args->dy, args->gradients[0],
-                       conv->bias ? args->gradients[1] : NULL, args->scratch);
+    if (plan->winograd.scratch > 0)
+        winograd_gradients(&plan->winograd, args->x[0], args->dy, dw, db, args->scratch);
+    else
+        conv_product_gradients(&plan->product, args->x[0], args->dy, dw, db, args->scratch);
     clock_lap(conv->backend, CLOCK_CONV);
     return ST_OK;
 }
@@ -110,7 +121,7 @@ static enum status backward_params(struct conv *conv, const struct kernel_args *
 {
     const struct conv_plan *plan = &conv->pass[CONV_PARAMS];
     char *scratch = args->scratch;
-    if (plan->winograd.scratch > 0) return params_winograd(conv, args);
+    if (is_own(plan)) return params_own(conv, args);
     for (int64_t n = 0; n < conv->x.batch; n += plan->chunk) {
         const int which = n + plan->chunk > conv->x.batch;
         const float *x = chunk_at(args->x[0], &conv->x, n), *dy = chunk_at(args->dy, &conv->y, n);
@@ -129,8 +140,11 @@ static enum status backward_input(struct conv *conv, const struct kernel_args *a
     const struct conv_plan *plan = &conv->pass[CONV_INPUT];
     const float *w = args->parameters[0];
     char *scratch = args->scratch;
-    if (plan->winograd.scratch > 0) {
-        winograd_apply(&plan->winograd, args->dy, w, NULL, false, args->dx[0], args->scratch);
+    if (is_own(plan)) {
+        if (plan->winograd.scratch > 0)
+            winograd_apply(&plan->winograd, args->dy, w, NULL, false, args->dx[0], args->scratch);
+        else
+            conv_product_input(&plan->product, args->dy, w, args->dx[0], args->scratch);
         clock_lap(conv->backend, CLOCK_CONV);
         return ST_OK;
     }
@@ -168,9 +182,10 @@ static void describe(struct conv *conv)
     for (const struct conv_plan *p = conv->pass; p < conv->pass + CONV_PASSES && p->chunk > 0; p++) {
         const size_t room = sizeof conv->implementation - (size_t)(text - conv->implementation);
         const char *bar = p > conv->pass ? " | " : "";
-        int length = p->winograd.scratch > 0 ? snprintf(text, room, "%swinograd f4x4 %s", bar, LANES_ISA)
-                                             : snprintf(text, room, "%s%s direct chunk %lld", bar,
-                                                        call_implementation(&p->conv[0]), (long long)p->chunk);
+        const char *own = p->winograd.scratch > 0 ? "winograd f4x4" : "product";
+        int length = is_own(p) ? snprintf(text, room, "%s%s %s", bar, own, LANES_ISA)
+                               : snprintf(text, room, "%s%s direct chunk %lld", bar, call_implementation(&p->conv[0]),
+                                          (long long)p->chunk);
         if (length < 0 || (size_t)length >= room) return;
         text += length;
     }

@@ -1,6 +1,7 @@
 /* The plan of a convolution's pass: algorithm, batch chunk, reorders and their offsets in scratch. */
 #pragma once
 
+#include "conv_product.h"
 #include "cpu.h"
 #include "winograd.h"
 
@@ -13,9 +14,11 @@ struct conv_request {
     bool bias, relu;
 };
 
-/* One pass: by Winograd, or the library's calls. [0] works on a chunk, [1] on the rest of the batch. */
+/* One pass: by Winograd, a product over patches, or the library's calls. [0] works on a chunk, [1] on the rest of the
+ * batch. */
 struct conv_plan {
-    struct winograd winograd;             /* scratch 0: the library's calls */
+    struct winograd winograd;             /* scratch 0: not by it */
+    struct conv_product product;          /* the same */
     int64_t chunk, rest;                  /* samples; rest may be 0; chunk 0: no such pass */
     struct call conv[2];                  /* arguments x, w, b, y, scratch, or their gradients */
     struct call image[2];                 /* x into the primitive's order; none where it takes x as it is */
@@ -26,6 +29,7 @@ struct conv_plan {
 };
 
 /* Winograd where the backend's options allow it, its scratch keeps the limit and the shapes are worth its transforms;
- * else the library's largest chunk whose scratch keeps the limit, or the one with least scratch. */
+ * else a product, but for groups of few channels, for which it is the library's largest chunk whose scratch keeps the
+ * limit, or the one with least scratch. */
 enum status conv_plan_make(struct backend *backend, const struct conv_request *request, struct conv_plan *plan);
 void conv_plan_release(struct conv_plan *plan);

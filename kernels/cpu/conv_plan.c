@@ -135,6 +135,25 @@ static bool plan_winograd(const struct backend *backend, const struct conv_reque
            (winograd->tiles >= TILES_LEAST && weights[0] >= CHANNELS_LEAST && weights[1] >= CHANNELS_LEAST);
 }
 
+/* Groups of fewer channels fill too little of a panel. */
+enum { GROUP_LEAST = 16 };
+
+static bool plan_product(const struct backend *backend, const struct conv_request *request,
+                         struct conv_product *product)
+{
+    const int64_t *weights = request->weights->dim, inputs = weights[1], outputs = weights[0] / request->groups;
+    if (request->groups > 1 && (inputs < GROUP_LEAST || outputs < GROUP_LEAST)) return false;
+    *product = (struct conv_product){.kernel = request->kernel,
+                                     .stride = request->stride,
+                                     .padding = request->padding,
+                                     .groups = request->groups,
+                                     .threads = backend->options.threads,
+                                     .limit = backend->options.scratch_limit,
+                                     .bias = request->bias && request->pass == CONV_PARAMS};
+    conv_product_make(request->pass, request->x, request->y, product);
+    return true;
+}
+
 /* Turns every described call of the plan into a primitive. */
 static enum status ready(const struct cpu *cpu, const struct conv_request *request, struct conv_plan *plan)
 {
@@ -154,6 +173,12 @@ enum status conv_plan_make(struct backend *backend, const struct conv_request *r
     if (plan_winograd(backend, request, &plan->winograd)) {
         plan->chunk = request->x->batch;
         plan->scratch = plan->winograd.scratch;
+        return ST_OK;
+    }
+    plan->winograd = (struct winograd){0};
+    if (plan_product(backend, request, &plan->product)) {
+        plan->chunk = request->x->batch;
+        plan->scratch = plan->product.scratch;
         return ST_OK;
     }
     search(backend, request, plan);

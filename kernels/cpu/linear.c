@@ -79,7 +79,7 @@ static enum status linear_prepare(struct backend *backend, const struct graph *g
         struct matrix_product of;
         const struct product product = product_for(linear, use, linear->units, &none, &of);
         const struct product_plan *plan = &linear->plan[use];
-        linear->plan[use] = product_plan(&product, backend->options.threads);
+        linear->plan[use] = product_plan(&product, backend->options.threads, UINT64_MAX);
         if (use != USE_FORWARD && plan->scratch > backward) backward = plan->scratch;
     }
     const bool relu = linear->activation == ACTIVATION_RELU;

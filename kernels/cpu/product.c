@@ -5,16 +5,11 @@
 
 #include "numerics/shape.h"
 
-/* Sizes of blocks, by which packed rows, sums and a panel of columns stay in the second-level cache; MOST_PACKED bytes
- * of columns are packed at once, a turn. */
-enum {
-    ROWS_BLOCK = 192,
-    ROWS_SPANS = 384,
-    ROWS_LEAST = 48,
-    COLUMNS_BLOCK = 768,
-    MOST_PACKED = 12 << 20,
-    MOST_SPANS = 12 << 20
-};
+/* Rows and columns of a block, by which packed rows, sums and a panel of columns stay in the second-level cache. Where
+ * a block packs its own columns, more rows use them. */
+enum { ROWS_BLOCK = 192, ROWS_SPANS = 384, ROWS_LEAST = 48, COLUMNS_BLOCK = 768 };
+/* Floats of scratch that threads share. */
+enum { MOST_SHARED = 3 << 20 };
 
 /* Scratch of a thread: packed rows, sums, and where they are needed a block's packed columns and the total of spans. */
 struct room {
@@ -59,35 +54,54 @@ static int64_t blocks_of(const struct product *p, const struct product_plan *pla
     return ratio_up(p->rows, plan->rows) * ratio_up(p->columns, plan->columns);
 }
 
-/* Columns whose packed terms keep the limit, a multiple of the widest panel. */
-static int64_t turn_of(const struct product *p)
-{
-    const int64_t fit = MOST_PACKED / (int64_t)sizeof(float) / (p->terms + SKEW) / PANEL_MOST * PANEL_MOST;
-    return lesser(fit > 0 ? fit : PANEL_MOST, multiple(p->columns, PANEL_MOST));
-}
-
 /* Spans that are summed together where there are too few blocks of the result for the threads. */
-static int64_t spans_together(const struct product *p, const struct product_plan *plan, int64_t threads)
+static int64_t spans_together(const struct product *p, const struct product_plan *plan, int64_t threads, int64_t room)
 {
     const int64_t spans = spans_of(p), blocks = blocks_of(p, plan);
-    const int64_t fit = MOST_SPANS / (int64_t)sizeof(float) / (p->rows * p->columns) - 1;
-    const int64_t together = lesser(spans, fit);
+    const int64_t together = lesser(spans, lesser(MOST_SHARED, room) / (p->rows * p->columns) - 1);
     return blocks >= 2 * threads || together < 2 || together * blocks < threads ? 0 : together;
 }
 
-struct product_plan product_plan(const struct product *p, int64_t threads)
+/* Columns whose packed terms fit, a multiple of the widest panel. */
+static int64_t columns_turn(const struct product *p, int64_t room)
 {
-    struct product_plan plan = {.rows = lesser(p->spans ? ROWS_SPANS : ROWS_BLOCK, multiple(p->rows, ROWS_MOST)),
-                                .columns = lesser(COLUMNS_BLOCK, multiple(p->columns, PANEL_MOST)),
-                                .terms = lesser(SUM_BLOCK, p->terms)};
-    if (p->spans) plan.together = spans_together(p, &plan, threads);
-    if (!p->spans) plan.turn = turn_of(p), plan.columns = lesser(plan.columns, plan.turn);
+    const int64_t fit = lesser(MOST_SHARED, room) / (p->terms + SKEW) / PANEL_MOST * PANEL_MOST;
+    return lesser(fit > 0 ? fit : PANEL_MOST, multiple(p->columns, PANEL_MOST));
+}
+
+static int64_t shared_floats(const struct product *p, const struct product_plan *plan)
+{
+    return plan->together > 0 ? (plan->together + 1) * p->rows * p->columns : plan->turn * (p->terms + SKEW);
+}
+
+/* As many threads as there are work and scratch for, one at least. */
+static void fit_workers(const struct product *p, int64_t threads, int64_t room, struct product_plan *plan)
+{
+    const int64_t shared = shared_floats(p, plan), each = room_floats(p, plan);
+    const int64_t work = blocks_of(p, plan) * (plan->together > 0 ? plan->together : 1);
+    const int64_t fit = room < shared + each ? 1 : (room - shared) / each;
+    plan->workers = lesser(fit, lesser(threads, work));
+    plan->scratch = (size_t)(shared + plan->workers * each) * sizeof(float);
+}
+
+struct product_plan product_plan(const struct product *p, int64_t threads, uint64_t limit)
+{
+    struct product_plan plan = {
+        .rows = lesser(p->spans ? ROWS_SPANS : ROWS_BLOCK, multiple(p->rows, ROWS_MOST)),
+        .columns = lesser(COLUMNS_BLOCK, multiple(p->columns, PANEL_MOST)),
+        .terms = lesser(SUM_BLOCK, p->terms),
+    };
+    const int64_t room = (int64_t)(limit < INT64_MAX ? limit : INT64_MAX) / (int64_t)sizeof(float);
+    while (plan.columns > PANEL_MOST && room_floats(p, &plan) > room / 2)
+        plan.columns = multiple(plan.columns / 2, PANEL_MOST);
+    while (plan.rows > ROWS_MOST && room_floats(p, &plan) > room / 2) plan.rows = multiple(plan.rows / 2, ROWS_MOST);
+    if (p->spans)
+        plan.together = spans_together(p, &plan, threads, room / 2);
+    else
+        plan.turn = columns_turn(p, room / 2), plan.columns = lesser(plan.columns, plan.turn);
     const int64_t wanted = threads > 1 && plan.together == 0 ? 4 * threads : 1;
     while (plan.rows > ROWS_LEAST && blocks_of(p, &plan) < wanted) plan.rows = multiple(plan.rows / 2, ROWS_MOST);
-    plan.workers = lesser(threads, blocks_of(p, &plan) * (plan.together > 0 ? plan.together : 1));
-    const int64_t shared =
-        plan.together > 0 ? (plan.together + 1) * p->rows * p->columns : plan.turn * (p->terms + SKEW);
-    plan.scratch = (size_t)(shared + plan.workers * room_floats(p, &plan)) * sizeof(float);
+    fit_workers(p, threads, room, &plan);
     return plan;
 }
 
@@ -147,6 +161,7 @@ static void block_result(const struct product *p, const struct product_plan *pla
                          const struct block *part, const float *packed, const struct room *room)
 {
     const int64_t span = p->spans ? SUM_SPAN : p->terms;
+    if (p->terms == 0) memset(room->sums, 0, (size_t)sums_room(plan) * sizeof *room->sums);
     for (int64_t t = 0; t < p->terms; t += span) {
         struct block some = *part;
         some.term = t, some.terms = lesser(span, p->terms - t);

@@ -43,9 +43,10 @@ struct product_plan {
     int64_t turn;          /* columns packed once for all blocks of rows; 0: every block packs its own */
     int64_t together;      /* spans that are summed at once, in scratch; 0: a block sums its spans in order */
     int64_t workers;       /* threads with scratch */
-    size_t scratch;        /* bytes; depends on shape and threads alone */
+    size_t scratch;        /* bytes; depends on shape, threads and limit alone */
 };
 
-struct product_plan product_plan(const struct product *product, int64_t threads);
+/* limit: bytes of scratch; of a plan that needs more, it is the least that this finds. */
+struct product_plan product_plan(const struct product *product, int64_t threads, uint64_t limit);
 /* Also of a product with fewer rows than the planned one. of: passed to the product's functions. */
 void product_run(const struct product *product, const struct product_plan *plan, const void *of, void *scratch);

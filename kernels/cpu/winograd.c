@@ -25,16 +25,6 @@ static struct distances distances_of(const struct winograd *w)
     return d;
 }
 
-static struct winograd_image image_of(const struct extent *value)
-{
-    const int64_t *dim = value->shape.dim, block = order_block((enum order)value->layout);
-    struct winograd_image image = {.height = dim[0], .width = dim[1], .channels = dim[2], .sample = value->elements};
-    image.padded = value->elements / (dim[0] * dim[1]);
-    image.block = block > 1 ? block : dim[2];
-    image.plane = dim[0] * dim[1] * image.block;
-    return image;
-}
-
 /* As many threads as have scratch and work. */
 static bool fit_workers(struct winograd *w, int64_t threads, int64_t room)
 {
@@ -77,7 +67,7 @@ static bool fit_gradients(struct winograd *w, int64_t room)
 bool winograd_make(enum conv_pass pass, const struct extent *x, const struct extent *y, int64_t padding,
                    int64_t threads, uint64_t limit, struct winograd *w)
 {
-    const struct winograd_image image[] = {image_of(x), image_of(y)};
+    const struct image image[] = {image_of(x), image_of(y)};
     const bool input = pass == CONV_INPUT;
     *w = (struct winograd){.from = image[input], .to = image[!input], .rotated = input, .batch = x->batch};
     w->padding = input ? 2 - padding : padding;

@@ -35,15 +35,13 @@
  * the tiles of a block to 0, and blocks as before. */
 #pragma once
 
-#include "backend/layer_state.h"
-#include "dnnl_major.h"
 #include "winograd_tiles.h"
 
 enum { TILES_BLOCK = 64 };
 
 /* A pass: from x to y, or from dy to dx; PARAMS: from x and dy. */
 struct winograd {
-    struct winograd_image from, to;
+    struct image from, to;
     bool rotated;
     int64_t batch, padding, high, wide, tiles; /* tiles of an image, and of the batch */
     int64_t inputs, outputs;                   /* channels of a turn: PARAMS takes turns of both, others of outputs */

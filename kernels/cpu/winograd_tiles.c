@@ -3,12 +3,7 @@
 #include "winograd_transforms.h"
 
 /* Channels in a vector. */
-static inline int64_t step_of(const struct winograd_image *image) { return lesser(LANES, image->block); }
-
-static inline int64_t channel_at(const struct winograd_image *image, int64_t channel)
-{
-    return channel / image->block * image->plane + channel % image->block;
-}
+static inline int64_t step_of(const struct image *image) { return lesser(LANES, image->block); }
 
 /* A square of side pixels as it lies in an image: bits of the rows and columns inside it, and distances. */
 struct square {
@@ -24,7 +19,7 @@ static inline unsigned inside(int64_t first, int64_t side, int64_t pixels)
     return end <= none ? 0 : (1U << end) - (1U << none);
 }
 
-static inline struct square square_at(const struct winograd_image *image, struct tile at, int side)
+static inline struct square square_at(const struct image *image, struct tile at, int side)
 {
     struct square s = {.row = image->width * image->block, .pixel = image->block};
     s.start = at.sample * image->sample + at.y * s.row + at.x * s.pixel;
@@ -69,8 +64,8 @@ INLINED void patch_points(const struct square *s, const float *data, int64_t cou
     }
 }
 
-void tile_image(const struct winograd_image *image, const float *x, struct tile patch, int64_t from, int64_t count,
-                float *v, int64_t stride)
+void tile_image(const struct image *image, const float *x, struct tile patch, int64_t from, int64_t count, float *v,
+                int64_t stride)
 {
     const struct square s = square_at(image, patch, PATCH);
     const int64_t step = step_of(image);
@@ -104,8 +99,8 @@ INLINED void gradient_points(const struct square *s, const float *data, int64_t 
     }
 }
 
-void tile_gradient(const struct winograd_image *image, const float *dy, struct tile tile, int64_t from, int64_t count,
-                   float *w, int64_t stride, int64_t panel, float *sums)
+void tile_gradient(const struct image *image, const float *dy, struct tile tile, int64_t from, int64_t count, float *w,
+                   int64_t stride, int64_t panel, float *sums)
 {
     const struct square s = square_at(image, tile, TILE);
     const int64_t step = step_of(image);
@@ -145,7 +140,7 @@ INLINED void result_pixels(const struct square *s, const float *m, int64_t strid
     }
 }
 
-void tile_result(const struct winograd_image *image, const float *m, int64_t stride, struct tile tile, int64_t from,
+void tile_result(const struct image *image, const float *m, int64_t stride, struct tile tile, int64_t from,
                  int64_t count, const float *bias, bool relu, float *y)
 {
     const struct square s = square_at(image, tile, TILE);

@@ -7,16 +7,10 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "image.h"
 #include "panel.h"
 
 enum { TILE = 4, KERNEL = 3, PATCH = 6, POINTS = PATCH * PATCH };
-
-/* How a batch of images lies in memory. Distances are in floats. */
-struct winograd_image {
-    int64_t height, width, channels, padded; /* padded: channels that fill the last block, too */
-    int64_t block, plane; /* channels that lie together, and the distance of such blocks; a pixel has a block */
-    int64_t sample;       /* the distance of samples */
-};
 
 /* A tile's or a patch's first pixel, which may lie outside of the image. */
 struct tile {
@@ -25,17 +19,17 @@ struct tile {
 
 /* v[point * stride + c] = the transformed patch's channel from + c, for c < count. Writes up to LANES - 1 floats
  * more in each point. */
-void tile_image(const struct winograd_image *image, const float *x, struct tile patch, int64_t from, int64_t count,
-                float *v, int64_t stride);
+void tile_image(const struct image *image, const float *x, struct tile patch, int64_t from, int64_t count, float *v,
+                int64_t stride);
 
 /* The same of a tile of the result's gradient, in panels: w[point * stride + c / PANEL * panel + c % PANEL]; and
  * sums[c] = the sum of the tile's pixels, row by row. */
-void tile_gradient(const struct winograd_image *image, const float *dy, struct tile tile, int64_t from, int64_t count,
-                   float *w, int64_t stride, int64_t panel, float *sums);
+void tile_gradient(const struct image *image, const float *dy, struct tile tile, int64_t from, int64_t count, float *w,
+                   int64_t stride, int64_t panel, float *sums);
 
 /* The tile's channels from + c, for c < count, of m[point * stride + c], with bias unless it is NULL, and relu; count
  * includes channels that fill a block. */
-void tile_result(const struct winograd_image *image, const float *m, int64_t stride, struct tile tile, int64_t from,
+void tile_result(const struct image *image, const float *m, int64_t stride, struct tile tile, int64_t from,
                  int64_t count, const float *bias, bool relu, float *y);
 
 /* Zeros count floats of rows rows of every point: products read more than exists, and are slow with denormal numbers,

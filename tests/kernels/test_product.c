@@ -97,7 +97,7 @@ static void check(const struct problem *m, int how, int threads)
         how & 2 ? (struct matrix){m->q_columns, m->columns, false} : (struct matrix){m->q, m->terms, true};
     struct product product = matrix_product(m->rows, m->columns, m->terms, a, b, &of);
     product.spans = m->spans;
-    const struct product_plan plan = product_plan(&product, threads);
+    const struct product_plan plan = product_plan(&product, threads, UINT64_MAX);
     float *scratch = spoiled(plan.scratch + 4);
     omp_set_num_threads(threads);
     product_run(&product, &plan, &of, scratch);
@@ -145,7 +145,7 @@ Test(product, a_relu_keeps_nan)
         struct matrix_product of = {.c = c, .stride = 1, .relu = true, .turned = how};
         const struct product product =
             matrix_product(2, 1, 1, (struct matrix){p, 1, false}, (struct matrix){q, 1, false}, &of);
-        const struct product_plan plan = product_plan(&product, 1);
+        const struct product_plan plan = product_plan(&product, 1, UINT64_MAX);
         product_run(&product, &plan, &of, scratch = spoiled(plan.scratch));
         cr_expect(isnan(c[0]) && c[1] == 1);
         free(scratch);

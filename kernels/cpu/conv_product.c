@@ -1,0 +1,215 @@
+#include "conv_product.h"
+
+#include <string.h>
+
+#include "numerics/shape.h"
+#include "patches.h"
+
+/* A product of one group: patches of one image times weights, or the gradients of the weights. */
+struct task {
+    struct patches patches;
+    struct pixels pixels;
+    struct patches gradient; /* of the weights: dy, a pixel a patch */
+    const float *weights;    /* of the group */
+    float *dw, *db;
+    /* A column's weights: weights[column * to_column + channel * to_channel + tap], from the taps on, whose steps may
+     * be negative. */
+    int64_t to_column, to_channel, first_tap, tap_y, tap_x, taps;
+};
+
+static int64_t patch_count(const struct patches *p, int64_t batch) { return batch * p->high * p->wide; }
+
+static void pack_patches(const void *of, const struct block *part, float *to, int64_t stride)
+{
+    const struct task *task = of;
+    patches_gather(&task->patches, part->row, part->rows, part->term, part->terms, to, stride);
+}
+
+/* Weights of a panel, tap by tap. */
+static void pack_panel(const struct task *task, const struct block *part, int64_t first, int64_t count, float *to)
+{
+    const int64_t channels = task->patches.channels, wide = task->patches.taps_x;
+    for (int64_t t = 0; t < part->terms; t++, to += PANEL) {
+        const int64_t tap = (part->term + t) / channels, c = (part->term + t) % channels;
+        const float *from = task->weights + task->first_tap + tap / wide * task->tap_y + tap % wide * task->tap_x +
+                            c * task->to_channel + (part->column + first) * task->to_column;
+        for (int64_t i = 0; i < count; i++) to[i] = from[i * task->to_column];
+        memset(to + count, 0, (size_t)(PANEL - count) * sizeof *to);
+    }
+}
+
+static void pack_weights(const void *of, const struct block *part, float *to, int64_t distance)
+{
+    for (int64_t c = 0; c < part->columns; c += PANEL, to += distance)
+        pack_panel(of, part, c, lesser(PANEL, part->columns - c), to);
+}
+
+static void write_pixels(const void *of, const struct block *part, const float *sums, int64_t stride)
+{
+    const struct task *task = of;
+    pixels_write(&task->pixels, part->row, part->rows, part->column, part->columns, sums, stride);
+}
+
+/* Of the weights' gradients a row is a number of a patch, and the last one ones, for the bias. */
+static void pack_numbers(const void *of, const struct block *part, float *to, int64_t stride)
+{
+    const struct task *task = of;
+    const int64_t numbers = patch_terms(&task->patches), some = lesser(part->rows, numbers - part->row);
+    patches_gather(&task->patches, part->term, part->terms, part->row, some, to, stride);
+    for (int64_t t = 0; t < part->terms && some < part->rows; t++) to[t * stride + some] = 1;
+}
+
+static void pack_gradient(const void *of, const struct block *part, float *to, int64_t distance)
+{
+    const struct task *task = of;
+    for (int64_t c = 0; c < part->columns; c += PANEL, to += distance) {
+        const int64_t count = lesser(PANEL, part->columns - c);
+        patches_gather(&task->gradient, part->term, part->terms, part->column + c, count, to, PANEL);
+        for (int64_t t = 0; t < part->terms && count < PANEL; t++)
+            memset(to + t * PANEL + count, 0, (size_t)(PANEL - count) * sizeof *to);
+    }
+}
+
+static void write_gradients(const void *of, const struct block *part, const float *sums, int64_t stride)
+{
+    const struct task *task = of;
+    const int64_t channels = task->patches.channels;
+    for (int64_t r = 0; r < part->rows; r++) {
+        const int64_t row = part->row + r, tap = row / channels, c = row % channels;
+        const bool bias = tap == task->taps;
+        float *to = bias ? task->db : task->dw + c * task->taps + tap;
+        const int64_t step = bias ? 1 : channels * task->taps;
+        for (int64_t k = 0; k < part->columns; k++) to[(part->column + k) * step] = sums[r * stride + k];
+    }
+}
+
+static struct product product_of(const struct conv_product *conv, enum conv_pass pass, const struct task *task)
+{
+    const int64_t patches = patch_count(&task->patches, conv->batch), numbers = patch_terms(&task->patches);
+    if (pass == CONV_PARAMS)
+        return (struct product){.rows = numbers + conv->bias,
+                                .columns = task->gradient.channels,
+                                .terms = patches,
+                                .spans = true,
+                                .by_term = true,
+                                .pack_rows = pack_numbers,
+                                .pack_columns = pack_gradient,
+                                .result = write_gradients};
+    return (struct product){.rows = patches,
+                            .columns = task->pixels.channels,
+                            .terms = numbers,
+                            .pack_rows = pack_patches,
+                            .pack_columns = pack_weights,
+                            .result = write_pixels};
+}
+
+/* Patches of x, a pixel of y each. */
+static struct task task_forward(const struct conv_product *conv, int64_t group)
+{
+    const int64_t inputs = conv->x.channels / conv->groups, outputs = conv->y.channels / conv->groups;
+    const int64_t k = conv->kernel;
+    return (struct task){
+        .patches = {conv->x, NULL, group * inputs, inputs, k, k, conv->stride, -conv->padding, -conv->padding,
+                    conv->y.height, conv->y.width},
+        .pixels = {conv->y, NULL, group * outputs, outputs, 1, 0, 0, conv->y.height, conv->y.width},
+        .gradient = {conv->y, NULL, group * outputs, outputs, 1, 1, 1, 0, 0, conv->y.height, conv->y.width},
+        .to_column = inputs * k * k,
+        .to_channel = k * k,
+        .tap_y = k,
+        .tap_x = 1,
+        .taps = k * k};
+}
+
+/* Taps by which a pixel of y depends on pixel number first of x, along one side, and the first such pixel of y. */
+struct side {
+    int64_t taps, last, from, count;
+};
+
+static struct side side_of(const struct conv_product *conv, int64_t first, int64_t pixels)
+{
+    const int64_t s = conv->stride, tap = (first + conv->padding) % s;
+    struct side side = {.taps = tap < conv->kernel ? ratio_up(conv->kernel - tap, s) : 0};
+    side.last = tap + s * (side.taps - 1);
+    side.from = (first + conv->padding - tap) / s - (side.taps - 1);
+    side.count = first < pixels ? ratio_up(pixels - first, s) : 0;
+    return side;
+}
+
+/* Patches of dy, a pixel of x each, for every stride-th pixel from (y, x) on. */
+static struct task task_input(const struct conv_product *conv, int64_t group, int64_t y, int64_t x)
+{
+    const int64_t inputs = conv->x.channels / conv->groups, outputs = conv->y.channels / conv->groups;
+    const int64_t k = conv->kernel, s = conv->stride;
+    const struct side rows = side_of(conv, y, conv->x.height), columns = side_of(conv, x, conv->x.width);
+    const bool none = rows.taps == 0 || columns.taps == 0;
+    return (struct task){.patches = {conv->y, NULL, group * outputs, outputs, none ? 0 : rows.taps,
+                                     none ? 0 : columns.taps, 1, rows.from, columns.from, rows.count, columns.count},
+                         .pixels = {conv->x, NULL, group * inputs, inputs, s, y, x, rows.count, columns.count},
+                         .to_column = k * k,
+                         .to_channel = inputs * k * k,
+                         .first_tap = rows.last * k + columns.last,
+                         .tap_y = -s * k,
+                         .tap_x = -s};
+}
+
+static void need(const struct conv_product *conv, enum conv_pass pass, const struct task *task, size_t *scratch)
+{
+    const struct product product = product_of(conv, pass, task);
+    const size_t bytes = product_plan(&product, conv->threads, conv->limit).scratch;
+    if (bytes > *scratch) *scratch = bytes;
+}
+
+void conv_product_make(enum conv_pass pass, const struct extent *x, const struct extent *y, struct conv_product *conv)
+{
+    conv->x = image_of(x), conv->y = image_of(y), conv->batch = x->batch;
+    conv->scratch = 1;
+    for (int64_t i = 0; i < (pass == CONV_INPUT ? conv->stride * conv->stride : 1); i++) {
+        const struct task task =
+            pass == CONV_INPUT ? task_input(conv, 0, i / conv->stride, i % conv->stride) : task_forward(conv, 0);
+        if (task.patches.high > 0 && task.patches.wide > 0) need(conv, pass, &task, &conv->scratch);
+    }
+}
+
+static void compute(const struct conv_product *conv, enum conv_pass pass, const struct task *task, void *scratch)
+{
+    const struct product product = product_of(conv, pass, task);
+    const struct product_plan plan = product_plan(&product, conv->threads, conv->limit);
+    product_run(&product, &plan, task, scratch);
+}
+
+void conv_product_forward(const struct conv_product *conv, const float *x, const float *weights, const float *bias,
+                          bool relu, float *y, void *scratch)
+{
+    for (int64_t g = 0; g < conv->groups; g++) {
+        struct task task = task_forward(conv, g);
+        task.patches.data = x, task.pixels.data = y, task.pixels.relu = relu;
+        task.pixels.bias = bias != NULL ? bias + task.pixels.first : NULL;
+        task.weights = weights + task.pixels.first * task.to_column;
+        compute(conv, CONV_FORWARD, &task, scratch);
+    }
+}
+
+void conv_product_input(const struct conv_product *conv, const float *dy, const float *weights, float *dx,
+                        void *scratch)
+{
+    for (int64_t g = 0; g < conv->groups; g++)
+        for (int64_t i = 0; i < conv->stride * conv->stride; i++) {
+            struct task task = task_input(conv, g, i / conv->stride, i % conv->stride);
+            if (task.patches.high == 0 || task.patches.wide == 0) continue;
+            task.patches.data = dy, task.pixels.data = dx;
+            task.weights = weights + task.patches.first * task.to_channel;
+            compute(conv, CONV_INPUT, &task, scratch);
+        }
+}
+
+void conv_product_gradients(const struct conv_product *conv, const float *x, const float *dy, float *weights,
+                            float *bias, void *scratch)
+{
+    for (int64_t g = 0; g < conv->groups; g++) {
+        struct task task = task_forward(conv, g);
+        task.patches.data = x, task.gradient.data = dy;
+        task.dw = weights + task.gradient.first * task.to_column;
+        task.db = bias != NULL ? bias + task.gradient.first : NULL;
+        compute(conv, CONV_PARAMS, &task, scratch);
+    }
+}

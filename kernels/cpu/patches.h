@@ -1,0 +1,36 @@
+/* The pixels of images under the taps of a kernel, as rows of a matrix: a patch a row, without the matrix existing. */
+#pragma once
+
+#include "image.h"
+
+/* Patches of taps_y x taps_x pixels of some channels, in a grid of high x wide a sample, step pixels apart; the first
+ * one's first pixel is (y, x). Pixels outside of the image are zeros. */
+struct patches {
+    struct image image;
+    const float *data;
+    int64_t first, channels;
+    int64_t taps_y, taps_x, step, y, x, high, wide;
+};
+
+static inline int64_t patch_terms(const struct patches *p) { return p->taps_y * p->taps_x * p->channels; }
+
+enum { PATCHES_MOST = 512 };
+
+/* to[i * stride + t] = number term + t of patch number patch + i, for i < count <= PATCHES_MOST and t < terms. Numbers
+ * go through the taps row by row, and through the channels of each. */
+void patches_gather(const struct patches *p, int64_t patch, int64_t count, int64_t term, int64_t terms, float *to,
+                    int64_t stride);
+
+/* Where a product's rows, a pixel each, are written: a grid of pixels of an image, step apart, and some channels. */
+struct pixels {
+    struct image image;
+    float *data;
+    int64_t first, channels;
+    int64_t step, y, x, high, wide;
+    const float *bias; /* of the first channel, or NULL: 0 is added */
+    bool relu;
+};
+
+/* Writes columns channels from column on of count pixels from pixel on; those that fill an image's last block are 0. */
+void pixels_write(const struct pixels *p, int64_t pixel, int64_t count, int64_t column, int64_t columns,
+                  const float *sums, int64_t stride);

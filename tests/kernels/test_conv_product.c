@@ -1,0 +1,292 @@
+/* Convolutions as products over patches have the bits that kernels/cpu/conv_product.h defines: beside a scalar program
+ * written from that definition alone, in every layout, with any number of threads and any limit of scratch. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "numerics/philox.h"
+#include "numerics/shape.h"
+
+#if __has_include(<dnnl.h>)
+
+#include "kernels/cpu/conv_product.h"
+
+/* ---- The definition. Images are N H W C, weights O I H W. */
+struct sum {
+    int64_t terms;
+    bool spans;
+    float block, span, total;
+};
+
+static void close_block(struct sum *s)
+{
+    if (s->terms % 256 != 0 || s->terms == 0) return;
+    const bool first = s->spans ? s->terms % 2048 == 256 : s->terms == 256;
+    s->span = first ? s->block : s->span + s->block;
+    s->block = 0;
+    if (!s->spans || s->terms % 2048 != 0) return;
+    s->total = s->terms == 2048 ? s->span : s->total + s->span;
+}
+
+static void add_term(struct sum *s, float p, float q)
+{
+    s->block = fmaf(p, q, s->block);
+    s->terms++;
+    close_block(s);
+}
+
+static float sum_of(struct sum s)
+{
+    const int64_t left = s.terms % 256, spans = s.spans ? s.terms / 2048 : 0, blocks = s.terms / 256 - spans * 8;
+    if (left == 0 && blocks == 0) return spans > 0 ? s.total : 0;
+    const float span = left == 0 ? s.span : blocks == 0 ? s.block : s.span + s.block;
+    return spans > 0 ? s.total + span : span;
+}
+
+struct images {
+    int64_t batch, height, width, channels;
+    float *data;
+};
+
+static float *pixel_at(const struct images *x, int64_t sample, int64_t row, int64_t column, int64_t c)
+{
+    const bool inside = row >= 0 && row < x->height && column >= 0 && column < x->width;
+    return inside ? &x->data[((sample * x->height + row) * x->width + column) * x->channels + c] : NULL;
+}
+
+static float pixel(const struct images *x, int64_t sample, int64_t row, int64_t column, int64_t c)
+{
+    const float *at = pixel_at(x, sample, row, column, c);
+    return at != NULL ? *at : 0;
+}
+
+/* A convolution and its results by the definition. */
+struct problem {
+    struct images x, y, dx, dy;
+    int64_t kernel, stride, padding, groups;
+    float *weights, *bias, *dw, *db;
+    bool relu, has_bias;
+};
+
+static int64_t images_count(const struct images *x) { return x->batch * x->height * x->width * x->channels; }
+
+static float weight(const struct problem *p, int64_t output, int64_t input, int64_t h, int64_t w)
+{
+    const int64_t inputs = p->x.channels / p->groups;
+    return p->weights[((output * inputs + input) * p->kernel + h) * p->kernel + w];
+}
+
+static void judge_forward(const struct problem *p)
+{
+    const int64_t inputs = p->x.channels / p->groups, outputs = p->y.channels / p->groups, k = p->kernel;
+    for (int64_t i = 0; i < images_count(&p->y); i++) {
+        const int64_t o = i % p->y.channels, at = i / p->y.channels, first = o / outputs * inputs;
+        const int64_t n = at / p->y.width / p->y.height, row = at / p->y.width % p->y.height, column = at % p->y.width;
+        struct sum s = {0};
+        for (int64_t t = 0; t < k * k * inputs; t++) {
+            const int64_t h = t / inputs / k, w = t / inputs % k, c = t % inputs;
+            add_term(&s,
+                     pixel(&p->x, n, row * p->stride - p->padding + h, column * p->stride - p->padding + w, first + c),
+                     weight(p, o, c, h, w));
+        }
+        const float value = sum_of(s) + (p->has_bias ? p->bias[o] : 0);
+        p->y.data[i] = p->relu && value <= 0 ? 0 : value;
+    }
+}
+
+static void judge_input(const struct problem *p)
+{
+    const int64_t inputs = p->x.channels / p->groups, outputs = p->y.channels / p->groups, k = p->kernel;
+    for (int64_t i = 0; i < images_count(&p->x); i++) {
+        const int64_t c = i % p->x.channels, at = i / p->x.channels, first = c / inputs * outputs;
+        const int64_t n = at / p->x.width / p->x.height;
+        const int64_t row = at / p->x.width % p->x.height + p->padding, column = at % p->x.width + p->padding;
+        struct sum s = {0};
+        for (int64_t t = k * k - 1; t >= 0; t--) {
+            const int64_t h = t / k, w = t % k;
+            if ((row - h) % p->stride != 0 || (column - w) % p->stride != 0) continue;
+            for (int64_t o = 0; o < outputs; o++)
+                add_term(&s, pixel(&p->dy, n, (row - h) / p->stride, (column - w) / p->stride, first + o),
+                         weight(p, first + o, c % inputs, h, w));
+        }
+        p->dx.data[i] = sum_of(s) + 0.0f;
+    }
+}
+
+/* Input -1: of the bias. */
+static float judge_gradient(const struct problem *p, int64_t output, int64_t input, int64_t h, int64_t w)
+{
+    struct sum s = {.spans = true};
+    const int64_t first = output / (p->y.channels / p->groups) * (p->x.channels / p->groups);
+    for (int64_t i = 0; i < p->y.batch * p->y.height * p->y.width; i++) {
+        const int64_t n = i / p->y.width / p->y.height, row = i / p->y.width % p->y.height, column = i % p->y.width;
+        const float x = input < 0 ? 1
+                                  : pixel(&p->x, n, row * p->stride - p->padding + h,
+                                          column * p->stride - p->padding + w, first + input);
+        add_term(&s, x, pixel(&p->dy, n, row, column, output));
+    }
+    return sum_of(s);
+}
+
+/* ---- The kernels, on images in any order. */
+static float *randoms(int64_t count, uint32_t which)
+{
+    float *x = malloc((size_t)count * sizeof *x);
+    for (int64_t i = 0; i < count; i++)
+        x[i] = 2 * rng_uniform(rng_words(5, RNG_DATA, (uint32_t)i, which, 0, 0).word[0]) - 1;
+    return x;
+}
+
+static struct images images_make(int64_t batch, int64_t height, int64_t width, int64_t channels, uint32_t which)
+{
+    return (struct images){batch, height, width, channels, randoms(batch * height * width * channels, which)};
+}
+
+static struct extent extent_in(const struct images *x, enum order order)
+{
+    const int64_t block = order_block(order), padded = ratio_up(x->channels, block) * block;
+    const int64_t elements = x->height * x->width * padded;
+    return (struct extent){
+        x->batch, elements, x->batch * elements, {3, {x->height, x->width, x->channels}}, (int)order};
+}
+
+/* Copies to or from an order; from: fails where channels that fill a block are not zero. */
+static void reordered(const struct images *x, const struct extent *e, float *data, bool put)
+{
+    const int64_t block = order_block((enum order)e->layout) > 1 ? order_block((enum order)e->layout) : x->channels;
+    const int64_t pixels = x->height * x->width;
+    for (int64_t i = 0; i < e->count; i++) {
+        const int64_t s = i / e->elements, rest = i % e->elements, p = rest / block % pixels;
+        const int64_t c = rest / block / pixels * block + rest % block;
+        float *logical = &x->data[(s * pixels + p) * x->channels + c];
+        if (put)
+            data[i] = c < x->channels ? *logical : 0;
+        else if (c < x->channels)
+            *logical = data[i];
+        else
+            cr_assert(data[i] == 0, "channel %lld is %g", (long long)c, (double)data[i]);
+    }
+}
+
+static float *spoiled(size_t bytes)
+{
+    float *data = malloc(bytes);
+    memset(data, 0xff, bytes); /* NaNs */
+    return data;
+}
+
+struct shape_row {
+    int64_t batch, height, width, inputs, outputs, kernel, stride, padding, groups;
+    bool relu, bias;
+};
+
+static struct problem problem_make(const struct shape_row *r)
+{
+    const int64_t h = (r->height + 2 * r->padding - r->kernel) / r->stride + 1;
+    const int64_t w = (r->width + 2 * r->padding - r->kernel) / r->stride + 1, taps = r->kernel * r->kernel;
+    const int64_t inputs = r->inputs / r->groups, count = r->outputs * inputs * taps;
+    struct problem p = {.kernel = r->kernel, .stride = r->stride, .padding = r->padding, .groups = r->groups};
+    p.relu = r->relu, p.has_bias = r->bias;
+    p.x = images_make(r->batch, r->height, r->width, r->inputs, 1),
+    p.dx = images_make(r->batch, r->height, r->width, r->inputs, 2);
+    p.y = images_make(r->batch, h, w, r->outputs, 3), p.dy = images_make(r->batch, h, w, r->outputs, 4);
+    p.weights = randoms(count, 5), p.dw = randoms(count, 6);
+    p.bias = randoms(r->outputs, 7), p.db = randoms(r->outputs, 8);
+    judge_forward(&p), judge_input(&p);
+    for (int64_t i = 0; i < count; i++)
+        p.dw[i] = judge_gradient(&p, i / taps / inputs, i / taps % inputs, i % taps / r->kernel, i % r->kernel);
+    for (int64_t o = 0; o < r->outputs; o++) p.db[o] = judge_gradient(&p, o, -1, 0, 0);
+    return p;
+}
+
+static void problem_free(struct problem *p)
+{
+    float *const all[] = {p->x.data, p->y.data, p->dx.data, p->dy.data, p->weights, p->bias, p->dw, p->db};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
+}
+
+static void check_bits(const float *a, const float *b, int64_t count, const char *what)
+{
+    for (int64_t i = 0; i < count; i++)
+        cr_assert(!memcmp(a + i, b + i, sizeof *a), "%s[%lld] is %.9g, by the definition %.9g", what, (long long)i,
+                  (double)a[i], (double)b[i]);
+}
+
+/* Forward or the gradient of x. */
+static void check_images(const struct problem *p, const struct conv_product *conv, bool input, const struct extent *x,
+                         const struct extent *y)
+{
+    const struct images *from = input ? &p->dy : &p->x, *to = input ? &p->dx : &p->y;
+    const struct extent *in = input ? y : x, *out = input ? x : y;
+    float *source = spoiled((size_t)in->count * 4), *result = spoiled((size_t)out->count * 4);
+    float *scratch = spoiled(conv->scratch);
+    const struct images made = images_make(to->batch, to->height, to->width, to->channels, 9);
+    reordered(from, in, source, true);
+    if (input)
+        conv_product_input(conv, source, p->weights, result, scratch);
+    else
+        conv_product_forward(conv, source, p->weights, p->has_bias ? p->bias : NULL, p->relu, result, scratch);
+    reordered(&made, out, result, false);
+    check_bits(made.data, to->data, images_count(to), input ? "dx" : "y");
+    free(source), free(result), free(scratch), free(made.data);
+}
+
+static void check_gradients(const struct problem *p, const struct conv_product *conv, const struct extent *x,
+                            const struct extent *y)
+{
+    const int64_t count = p->y.channels * p->x.channels / p->groups * p->kernel * p->kernel;
+    float *in = spoiled((size_t)x->count * 4), *dy = spoiled((size_t)y->count * 4), *scratch = spoiled(conv->scratch);
+    float *dw = spoiled((size_t)count * 4), *db = spoiled((size_t)p->y.channels * 4);
+    reordered(&p->x, x, in, true), reordered(&p->dy, y, dy, true);
+    conv_product_gradients(conv, in, dy, dw, p->has_bias ? db : NULL, scratch);
+    check_bits(dw, p->dw, count, "dw");
+    if (p->has_bias) check_bits(db, p->db, p->y.channels, "db");
+    free(in), free(dy), free(scratch), free(dw), free(db);
+}
+
+static void check(const struct problem *p, enum order x_order, enum order y_order, int threads, uint64_t limit)
+{
+    const struct extent x = extent_in(&p->x, x_order), y = extent_in(&p->y, y_order);
+    omp_set_num_threads(threads);
+    for (enum conv_pass pass = 0; pass < CONV_PASSES; pass++) {
+        struct conv_product conv = {.kernel = p->kernel, .stride = p->stride, .padding = p->padding};
+        conv.groups = p->groups, conv.threads = threads, conv.limit = limit;
+        conv.bias = p->has_bias && pass == CONV_PARAMS;
+        conv_product_make(pass, &x, &y, &conv);
+        if (pass == CONV_PARAMS)
+            check_gradients(p, &conv, &x, &y);
+        else
+            check_images(p, &conv, pass == CONV_INPUT, &x, &y);
+    }
+}
+
+static const enum order orders[] = {ORDER_LOGICAL, ORDER_BLOCKED_8, ORDER_BLOCKED_16};
+
+Test(conv_product, has_the_bits_of_its_definition_in_every_layout, .timeout = 300)
+{
+    static const struct shape_row rows[] = {
+        {2, 7, 9, 20, 37, 1, 1, 0, 1, true, true},   {3, 9, 10, 16, 33, 1, 2, 0, 1, false, false},
+        {2, 13, 11, 3, 18, 7, 2, 3, 1, true, true},  {1, 12, 9, 17, 5, 5, 1, 2, 1, false, true},
+        {2, 11, 14, 40, 16, 3, 2, 1, 1, true, true}, {1, 8, 7, 16, 24, 4, 3, 1, 1, false, true},
+        {1, 1, 1, 1, 1, 1, 1, 0, 1, true, true},     {2, 3, 4, 300, 3, 3, 1, 2, 1, false, false},
+        {1, 50, 61, 8, 16, 2, 1, 0, 1, false, true}, {1, 6, 9, 32, 32, 2, 5, 0, 2, true, true},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct problem p = problem_make(&rows[i]);
+        for (int o = 0; o < 9; o++) check(&p, orders[o / 3], orders[o % 3], 1 + o % 4, UINT64_MAX);
+        problem_free(&p);
+    }
+}
+
+Test(conv_product, has_the_same_bits_with_any_threads_and_limit, .timeout = 300)
+{
+    static const struct shape_row row = {3, 45, 43, 21, 39, 3, 2, 1, 3, false, true};
+    struct problem p = problem_make(&row);
+    for (int threads = 1; threads <= 4; threads++)
+        for (uint64_t limit = 64 << 20; limit > 1000; limit /= 8)
+            check(&p, ORDER_LOGICAL, ORDER_LOGICAL, threads, limit);
+    problem_free(&p);
+}
+#endif
