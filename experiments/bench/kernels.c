@@ -9,7 +9,9 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "kernels/cpu/conv_product.h"
 #include "kernels/cpu/matrix.h"
+#include "kernels/cpu/winograd.h"
 
 static int threads = 1, calls = 5;
 static const char *word = "";
@@ -117,6 +119,191 @@ static const struct {
     {"linear mlp 128x784x512", 128, 784, 512},
 };
 
+/* ---- Convolutions. */
+static const char *const passes[] = {"forward", "weights", "input"};
+
+struct conv_row {
+    const char *name;
+    int64_t batch, side, inputs, outputs, kernel, stride, padding, groups;
+};
+
+static struct extent extent_in(int64_t batch, int64_t side, int64_t channels, enum order order)
+{
+    const int64_t block = order_block(order), elements = side * side * ratio_up(channels, block) * block;
+    return (struct extent){batch, elements, batch * elements, {3, {side, side, channels}}, (int)order};
+}
+
+/* oneDNN's convolution in the orders that it chooses. */
+struct library {
+    struct call call;
+    void *memory[4], *scratch;
+};
+
+static void check_status(bool done)
+{
+    if (done) return;
+    fprintf(stderr, "kernels: oneDNN has no such convolution\n");
+    exit(3);
+}
+
+static void library_open(const struct conv_row *r, enum conv_pass pass, int64_t to, dnnl_engine_t engine,
+                         dnnl_stream_t stream, struct library *l)
+{
+    static const int arguments[CONV_PASSES][5] = {
+        {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_SCRATCHPAD},
+        {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST, DNNL_ARG_SCRATCHPAD},
+        {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST, DNNL_ARG_SCRATCHPAD}};
+    const struct shape x = {3, {r->side, r->side, r->inputs}}, y = {3, {to, to, r->outputs}};
+    const struct shape w = {4, {r->outputs, r->inputs / r->groups, r->kernel, r->kernel}};
+    const struct conv_call conv = {.pass = pass,
+                                   .stride = r->stride,
+                                   .padding = r->padding,
+                                   .x = tensor_images(r->batch, &x, ORDER_ANY),
+                                   .y = tensor_images(r->batch, &y, ORDER_ANY),
+                                   .w = tensor_weights(&w, r->groups, ORDER_ANY)};
+    check_status(call_conv(engine, &conv, &l->call));
+    for (int i = 0; i < 3; i++) l->memory[i] = numbers((int64_t)call_bytes(&l->call, arguments[pass][i]) / 4);
+    l->memory[3] = reserve(call_scratch(&l->call) + 1);
+    check_status(call_ready(&l->call, engine, stream, 4, arguments[pass]) == ST_OK);
+}
+
+static void library_close(struct library *l)
+{
+    for (int i = 0; i < 4; i++) free(l->memory[i]);
+    call_release(&l->call);
+}
+
+/* Our kernel of a pass: Winograd's where it can be. */
+struct own {
+    struct winograd winograd;
+    struct conv_product product;
+    float *x, *w, *y;
+    void *scratch;
+};
+
+static void own_open(const struct conv_row *r, enum conv_pass pass, int64_t to, enum order order, bool winograd,
+                     struct own *own)
+{
+    const struct extent x = extent_in(r->batch, r->side, r->inputs, r->inputs < 16 ? ORDER_LOGICAL : order);
+    const struct extent y = extent_in(r->batch, to, r->outputs, order);
+    *own = (struct own){.x = numbers(x.count), .y = numbers(y.count)};
+    own->w = numbers(r->outputs * r->inputs / r->groups * r->kernel * r->kernel);
+    if (winograd && winograd_make(pass, &x, &y, r->padding, threads, UINT64_MAX, &own->winograd)) {
+        own->scratch = reserve(own->winograd.scratch);
+        return;
+    }
+    own->winograd.scratch = 0;
+    own->product = (struct conv_product){.kernel = r->kernel,
+                                         .stride = r->stride,
+                                         .padding = r->padding,
+                                         .groups = r->groups,
+                                         .threads = threads,
+                                         .limit = UINT64_MAX};
+    conv_product_make(pass, &x, &y, &own->product);
+    own->scratch = reserve(own->product.scratch);
+}
+
+static void own_run(const struct own *own, enum conv_pass pass)
+{
+    const bool winograd = own->winograd.scratch > 0;
+    if (pass == CONV_PARAMS && winograd)
+        winograd_gradients(&own->winograd, own->x, own->y, own->w, NULL, own->scratch);
+    else if (pass == CONV_PARAMS)
+        conv_product_gradients(&own->product, own->x, own->y, own->w, NULL, own->scratch);
+    else if (winograd)
+        winograd_apply(&own->winograd, pass == CONV_INPUT ? own->y : own->x, own->w, NULL, false,
+                       pass == CONV_INPUT ? own->x : own->y, own->scratch);
+    else if (pass == CONV_INPUT)
+        conv_product_input(&own->product, own->y, own->w, own->x, own->scratch);
+    else
+        conv_product_forward(&own->product, own->x, own->w, NULL, false, own->y, own->scratch);
+}
+
+static void own_close(const struct own *own) { free(own->x), free(own->w), free(own->y), free(own->scratch); }
+
+static struct times time_calls(const struct own *own, const struct library *l, enum conv_pass pass)
+{
+    struct times least = {0};
+    for (int i = 0; i < calls; i++) {
+        const double began = seconds();
+        own_run(own, pass);
+        const double middle = seconds();
+        check_status(call_run(&l->call, (const void *const *)l->memory) == ST_OK);
+        least.ours = lesser_time(least.ours, middle - began);
+        least.library = lesser_time(least.library, seconds() - middle);
+    }
+    return least;
+}
+
+static void time_conv(const struct conv_row *r, enum order order, dnnl_engine_t engine, dnnl_stream_t stream,
+                      struct times *sum)
+{
+    const int64_t to = (r->side + 2 * r->padding - r->kernel) / r->stride + 1, k = r->kernel;
+    const double flops = 2.0 * (double)(r->batch * to * to * r->outputs) * (double)(r->inputs / r->groups * k * k);
+    for (enum conv_pass pass = 0; pass < CONV_PASSES; pass++) {
+        struct own own;
+        struct library l = {0};
+        if (!wanted(r->name, passes[pass])) continue;
+        own_open(r, pass, to, order, r->kernel == 3 && r->stride == 1 && r->groups == 1, &own);
+        library_open(r, pass, to, engine, stream, &l);
+        row(r->name, passes[pass], flops, time_calls(&own, &l, pass), sum);
+        own_close(&own);
+        library_close(&l);
+    }
+}
+
+static const struct conv_row convs[] = {
+    {"resnet50 7x7/2 224 3-64", 8, 224, 3, 64, 7, 2, 3, 1},
+    {"resnet50 1x1 56 64-64", 8, 56, 64, 64, 1, 1, 0, 1},
+    {"resnet50 1x1 56 64-256", 8, 56, 64, 256, 1, 1, 0, 1},
+    {"resnet50 1x1 56 256-64", 8, 56, 256, 64, 1, 1, 0, 1},
+    {"resnet50 1x1 28 128-512", 8, 28, 128, 512, 1, 1, 0, 1},
+    {"resnet50 1x1 28 512-128", 8, 28, 512, 128, 1, 1, 0, 1},
+    {"resnet50 1x1 14 256-1024", 8, 14, 256, 1024, 1, 1, 0, 1},
+    {"resnet50 1x1 14 1024-256", 8, 14, 1024, 256, 1, 1, 0, 1},
+    {"resnet50 1x1 7 512-2048", 8, 7, 512, 2048, 1, 1, 0, 1},
+    {"resnet50 1x1 7 2048-512", 8, 7, 2048, 512, 1, 1, 0, 1},
+    {"resnet50 1x1/2 56 256-512", 8, 56, 256, 512, 1, 2, 0, 1},
+    {"resnet50 3x3/2 56 128-128", 8, 56, 128, 128, 3, 2, 1, 1},
+    {"resnet50 3x3/2 14 512-512", 8, 14, 512, 512, 3, 2, 1, 1},
+    {"sample-cnn 5x5 32 3-32", 16, 32, 3, 32, 5, 1, 2, 1},
+    {"sample-cnn 5x5 16 32-64", 16, 16, 32, 64, 5, 1, 2, 1},
+    {"vgg16 3x3 224 3-64", 4, 224, 3, 64, 3, 1, 1, 1},
+    {"vgg16 3x3 224 64-64", 4, 224, 64, 64, 3, 1, 1, 1},
+    {"vgg16 3x3 56 256-256", 8, 56, 256, 256, 3, 1, 1, 1},
+    {"vgg16 3x3 14 512-512", 8, 14, 512, 512, 3, 1, 1, 1},
+    {"resnext 3x3/2 56 128-128 g32", 8, 56, 128, 128, 3, 2, 1, 32},
+    {"mobilenet 3x3 112 32 depthwise", 8, 112, 32, 32, 3, 1, 1, 32},
+    {"mobilenet 3x3/2 56 144 depthwise", 8, 56, 144, 144, 3, 2, 1, 144},
+    {"mobilenet 3x3 14 384 depthwise", 8, 14, 384, 384, 3, 1, 1, 384},
+};
+
+/* Rows of a network follow each other; its name is the first word. */
+static void time_network(size_t first, size_t end, enum order order, dnnl_engine_t engine, dnnl_stream_t stream)
+{
+    struct times sum = {0};
+    for (size_t i = first; i < end; i++) time_conv(&convs[i], order, engine, stream, &sum);
+    if (sum.ours > 0)
+        printf("  %s: oneDNN's time over ours %.3f\n", order ? "blocked" : "channels last", sum.library / sum.ours);
+}
+
+static void time_convs(void)
+{
+    dnnl_engine_t engine;
+    dnnl_stream_t stream;
+    enum order blocked;
+    dnnl_isa(&blocked);
+    check_status(dnnl_open(&engine, &stream) == ST_OK);
+    const size_t count = sizeof convs / sizeof *convs;
+    for (size_t first = 0, end; first < count; first = end) {
+        const size_t length = strcspn(convs[first].name, " ");
+        for (end = first; end < count && !strncmp(convs[end].name, convs[first].name, length); end++) continue;
+        time_network(first, end, blocked, engine, stream);
+        time_network(first, end, ORDER_LOGICAL, engine, stream);
+    }
+    dnnl_close(engine, stream);
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1) threads = atoi(argv[1]);
@@ -132,6 +319,7 @@ int main(int argc, char **argv)
     struct times sum = {0};
     for (size_t i = 0; i < sizeof linears / sizeof *linears; i++)
         time_linear(linears[i].name, linears[i].rows, linears[i].inputs, linears[i].units, &sum);
-    printf("all: oneDNN's time over ours %.3f\n", sum.library / sum.ours);
+    if (sum.ours > 0) printf("  linear layers: oneDNN's time over ours %.3f\n", sum.library / sum.ours);
+    time_convs();
     return 0;
 }
