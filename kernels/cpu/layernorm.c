@@ -1,6 +1,6 @@
 /* Layer normalisation of rows; the formulas are with the layer's definition.
  *
- * Contract: one thread sums a row in vector lanes, in two passes, so that the variance does not cancel. The backward
+ * Contract: one thread sums a row as row_sums.h says, in two passes, so that the variance does not cancel. The backward
  * reads x and dy once for all gradients; those of the parameters are summed over pieces of rows as reductions.h says.
  */
 #include <math.h>
@@ -9,6 +9,7 @@
 
 #include "cpu.h"
 #include "reductions.h"
+#include "row_sums.h"
 
 struct layernorm {
     struct backend *backend;
@@ -41,12 +42,14 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
 
 static struct statistics statistics_of(const struct layernorm *norm, const float *x)
 {
-    float sum = 0.0f, squares = 0.0f;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < norm->width; i++) sum += x[i];
-    const float mean = sum / (float)norm->width;
-#pragma omp simd reduction(+ : squares)
-    for (int64_t i = 0; i < norm->width; i++) squares += (x[i] - mean) * (x[i] - mean);
+    const float mean = row_sum(x, norm->width) / (float)norm->width;
+    places sum = {0};
+    for (int64_t i = 0; i < norm->width; i += PLACES) {
+        places about = places_load(x + i, norm->width - i) - mean;
+        for (int64_t k = norm->width - i; k < PLACES; k++) about[k] = 0;
+        sum += about * about;
+    }
+    const float squares = places_sum(sum);
     return (struct statistics){mean, 1.0f / sqrtf(squares / (float)norm->width + norm->epsilon)};
 }
 
@@ -71,18 +74,19 @@ static enum status forward(void *state, const struct kernel_args *args)
 static void backward_row(int64_t width, struct statistics s, const float *restrict w, const float *restrict x,
                          const float *dy, float *restrict dw, float *restrict db, float *dx)
 {
-    float sum = 0.0f, product = 0.0f;
-#pragma omp simd reduction(+ : sum, product)
+    places sums = {0}, products = {0};
+#pragma omp simd
     for (int64_t i = 0; i < width; i++) {
-        const float h = (x[i] - s.mean) * s.rstd, g = dy[i] * w[i];
-        dw[i] += dy[i] * h;
+        dw[i] += dy[i] * ((x[i] - s.mean) * s.rstd);
         db[i] += dy[i];
-        sum += g;
-        product += g * h;
     }
     if (dx == NULL) return;
-    sum /= (float)width;
-    product /= (float)width;
+    for (int64_t i = 0; i < width; i += PLACES) {
+        const places g = places_load(dy + i, width - i) * places_load(w + i, width - i);
+        sums += g;
+        products += g * ((places_load(x + i, width - i) - s.mean) * s.rstd);
+    }
+    const float sum = places_sum(sums) / (float)width, product = places_sum(products) / (float)width;
 #pragma omp simd
     for (int64_t i = 0; i < width; i++) {
         const float h = (x[i] - s.mean) * s.rstd;

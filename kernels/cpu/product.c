@@ -195,43 +195,40 @@ struct run {
 };
 
 /* The next number; not below count: there is none. Threads without scratch get none. */
-static int64_t take(struct run *run, int64_t count)
+static int64_t take(struct run *run, int64_t thread, int64_t count)
 {
     int64_t number;
-    if (omp_get_thread_num() >= run->plan->workers) return count;
+    if (thread >= run->plan->workers) return count;
 #pragma omp atomic capture
     number = run->next++;
     return number;
 }
 
-static struct room own_room(const struct run *run)
+static struct room room_of(const struct run *run, int64_t thread)
 {
     const struct product *p = run->product;
-    return room_at(p, run->plan, run->rooms + omp_get_thread_num() * room_floats(p, run->plan));
+    return room_at(p, run->plan, run->rooms + thread * room_floats(p, run->plan));
 }
 
-/* Columns of a turn, packed by all threads. */
-static void pack_turn(const struct run *run)
+/* A thread's share of a turn's columns. */
+static void pack_turn(const struct run *run, int64_t thread, int64_t threads)
 {
     const struct product *p = run->product;
-#pragma omp for schedule(static)
-    for (int64_t c = 0; c < run->count; c += PANEL) {
+    for (int64_t c = thread * PANEL; c < run->count && run->plan->turn > 0; c += threads * PANEL) {
         const struct block panel = {.column = run->first + c, lesser(PANEL, run->count - c), 0, p->terms};
         p->pack_columns(run->of, &panel, run->shared + c / PANEL * panel_distance(p->terms), 0);
     }
 }
 
-static void run_blocks(struct run *run)
+static void run_blocks(struct run *run, int64_t thread)
 {
     const struct product *p = run->product;
-    const bool packs = run->plan->turn > 0;
-    const struct room room = own_room(run);
-    if (packs) pack_turn(run);
+    const struct room room = room_of(run, thread);
     const int64_t blocks = ratio_up(p->rows, run->plan->rows) * ratio_up(run->count, run->plan->columns);
-    for (int64_t i; (i = take(run, blocks)) < blocks;) {
+    for (int64_t i; (i = take(run, thread, blocks)) < blocks;) {
         const struct block part = block_at(p, run->plan, i, run->first, run->count);
-        block_result(p, run->plan, run->of, &part,
-                     packs ? run->shared + (part.column - run->first) / PANEL * panel_distance(p->terms) : NULL, &room);
+        const float *packed = run->shared + (part.column - run->first) / PANEL * panel_distance(p->terms);
+        block_result(p, run->plan, run->of, &part, run->plan->turn > 0 ? packed : NULL, &room);
     }
 }
 
@@ -240,8 +237,9 @@ static void sum_spans(struct run *run)
 {
     const struct product *p = run->product;
     const int64_t blocks = blocks_of(p, run->plan), work = run->count * blocks;
-    const struct room room = own_room(run);
-    for (int64_t i; (i = take(run, work)) < work;) {
+    const int64_t thread = omp_get_thread_num();
+    const struct room room = room_of(run, thread);
+    for (int64_t i; (i = take(run, thread, work)) < work;) {
         struct block part = block_at(p, run->plan, i % blocks, 0, p->columns);
         float *to = run->shared + (1 + i / blocks) * p->rows * p->columns;
         part.term = (run->first + i / blocks) * SUM_SPAN;
@@ -281,19 +279,50 @@ static void run_spans(struct run *run)
     }
 }
 
-void product_run(const struct product *p, const struct product_plan *plan, const void *of, void *scratch)
+static void run_turn(struct run *run)
+{
+#pragma omp parallel
+    {
+        pack_turn(run, omp_get_thread_num(), omp_get_num_threads());
+#pragma omp barrier
+        run_blocks(run, omp_get_thread_num());
+    }
+}
+
+static void run_turns(struct run *run, bool alone)
+{
+    const int64_t columns = run->product->columns, turn = run->plan->turn > 0 ? run->plan->turn : columns;
+    for (; run->first < columns; run->first += turn) {
+        run->count = lesser(turn, columns - run->first);
+        run->next = 0;
+        if (alone) {
+            pack_turn(run, 0, 1);
+            run_blocks(run, 0);
+        } else {
+            run_turn(run);
+        }
+    }
+}
+
+static struct run run_make(const struct product *p, const struct product_plan *plan, const void *of, void *scratch)
 {
     struct run run = {p, plan, of, .shared = scratch};
     run.rooms = run.shared + plan->scratch / sizeof(float) - plan->workers * room_floats(p, plan);
-    if (plan->together > 0) {
+    return run;
+}
+
+void product_run(const struct product *p, const struct product_plan *plan, const void *of, void *scratch)
+{
+    struct run run = run_make(p, plan, of, scratch);
+    if (plan->together > 0)
         run_spans(&run);
-        return;
-    }
-    const int64_t turn = plan->turn > 0 ? plan->turn : p->columns;
-    for (; run.first < p->columns; run.first += turn) {
-        run.count = lesser(turn, p->columns - run.first);
-        run.next = 0;
-#pragma omp parallel
-        run_blocks(&run);
-    }
+    else
+        run_turns(&run, false);
+}
+
+void product_alone(const struct product *p, const void *of, void *scratch)
+{
+    const struct product_plan plan = product_plan(p, 1, UINT64_MAX);
+    struct run run = run_make(p, &plan, of, scratch);
+    run_turns(&run, true);
 }

@@ -50,3 +50,5 @@ struct product_plan {
 struct product_plan product_plan(const struct product *product, int64_t threads, uint64_t limit);
 /* Also of a product with fewer rows than the planned one. of: passed to the product's functions. */
 void product_run(const struct product *product, const struct product_plan *plan, const void *of, void *scratch);
+/* The same of a product without spans, on the calling thread alone, as planned for one thread without a limit. */
+void product_alone(const struct product *product, const void *of, void *scratch);
