@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "kernels/cpu/conv_product.h"
+#include "kernels/cpu/dnnl.h"
 #include "kernels/cpu/matrix.h"
 #include "kernels/cpu/winograd.h"
 

@@ -70,7 +70,6 @@ struct backend {
     const char *libraries;    /* e.g. "oneDNN 2.6.3 (omp)" */
     const char *convolutions; /* the algorithms that the libraries have here; NULL: not said */
     const char *device;       /* e.g. "NVIDIA H200, driver 580.159, 139.7 GiB"; NULL: the host */
-    size_t packing;           /* most bytes that a library allocates within an op of a prepared network, in no plan */
     void *vendor;             /* engine, stream, handles */
     int op;                   /* of the step, whose work is queued; -1: of none */
     uint64_t *op_ns;  /* of the step that is queued: where a device's wait writes each op's time; NULL: nowhere */

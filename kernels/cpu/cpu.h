@@ -20,13 +20,6 @@ extern const struct kernel cpu_concat, cpu_conv, cpu_linear, cpu_max_pool, cpu_a
 
 static inline struct cpu *cpu_of(const struct backend *backend) { return backend->vendor; }
 
-/* States a product that a prepared network may compute, for the bytes that the library allocates in one. */
-static inline void expect_product(struct backend *backend, int64_t m, int64_t n, int64_t k)
-{
-    const size_t bytes = gemm_packing(backend->options.threads, m, n, k);
-    if (bytes > backend->packing) backend->packing = bytes;
-}
-
 /* Sets the padded channels of a blocked image to 0, in the last block of each sample. */
 void zero_padding(const struct extent *e, float *y);
 

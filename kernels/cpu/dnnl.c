@@ -186,19 +186,6 @@ bool call_pool(dnnl_engine_t engine, const struct pool_call *pool, const struct 
     return end(&d, status, call);
 }
 
-bool call_inner_product(dnnl_engine_t engine, int64_t rows, int64_t inputs, int64_t units, struct call *call)
-{
-    const struct tensor x = {.rank = 2, .dims = {rows, inputs}, .tag = dnnl_ab};
-    const struct tensor w = {.rank = 2, .dims = {units, inputs}, .tag = dnnl_ab};
-    const struct tensor b = tensor_vector(units), y = {.rank = 2, .dims = {rows, units}, .tag = dnnl_ab};
-    struct description d = {{&x, &w, &b, &y}, 4};
-    *call = (struct call){0};
-    dnnl_status_t status = begin(&d, false, false);
-    const struct conv_descriptors operand = operands(&d);
-    if (status == dnnl_success) status = describe_inner_product(engine, &operand, d.attr, &call->desc);
-    return end(&d, status, call);
-}
-
 bool call_reorder(dnnl_engine_t engine, const struct tensor *from, const struct tensor *to, bool add, struct call *call)
 {
     struct description d = {{from, to}, 2};
@@ -273,27 +260,4 @@ void call_release(struct call *call)
     if (call->primitive != NULL) dnnl_primitive_destroy(call->primitive);
     if (call->desc != NULL) dnnl_primitive_desc_destroy(call->desc);
     *call = (struct call){0};
-}
-
-enum status gemm(int64_t m, int64_t n, int64_t k, struct matrix a, struct matrix b, float *c, int64_t stride)
-{
-    DNNL(dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', m, n, k, 1.0f, a.data, a.stride, b.data,
-                    b.stride, 0.0f, c, stride));
-    return ST_OK;
-}
-
-/* The library's sgemm accepts no scratch. With AVX2, of 25,000 products of 1 to 25,088 rows, columns and terms on 1 to
- * 64 threads with oneDNN 2.6 and 3.7, none took more than its operands and result a thread, 64 KiB added, and none more
- * than 5.04 MiB a thread. With AVX-512 the most was 14.5 MiB on 1 to 4 threads with oneDNN 2.6; 3.7 was not measured.
- */
-enum { PACKING_THREAD = 21 << 18, PACKING_LEAST = 64 << 10, PACKING_WIDE = 16 << 20 };
-
-size_t gemm_packing(int64_t threads, int64_t m, int64_t n, int64_t k)
-{
-    enum order blocked;
-    dnnl_isa(&blocked);
-    if (blocked == ORDER_BLOCKED_16) return (size_t)PACKING_WIDE * (size_t)ratio_up(threads, 4);
-    const double touched = 4.0 * ((double)m * (double)k + (double)k * (double)n + (double)m * (double)n);
-    const double most = touched + PACKING_LEAST;
-    return (size_t)threads * (most < PACKING_THREAD ? (size_t)most : PACKING_THREAD);
 }

@@ -54,8 +54,6 @@ void dnnl_library(char *text, size_t room);
 bool call_conv(dnnl_engine_t engine, const struct conv_call *conv, struct call *call);
 /* forward NULL: a forward, else the backward of forward. */
 bool call_pool(dnnl_engine_t engine, const struct pool_call *pool, const struct call *forward, struct call *call);
-/* y (rows x units) = x (rows x inputs) w^T + b, all row by row. */
-bool call_inner_product(dnnl_engine_t engine, int64_t rows, int64_t inputs, int64_t units, struct call *call);
 /* add: to += from, else to = from. */
 bool call_reorder(dnnl_engine_t engine, const struct tensor *from, const struct tensor *to, bool add,
                   struct call *call);
@@ -74,17 +72,3 @@ enum status call_ready(struct call *call, dnnl_engine_t engine, dnnl_stream_t st
 enum status call_run(const struct call *call, const void *const *pointer);
 /* Frees everything; the call is all zero then. */
 void call_release(struct call *call);
-
-/* A row-major matrix of a product: transposed, it is read as the transpose of what is stored. */
-struct matrix {
-    const float *data;
-    int64_t stride; /* of stored rows */
-    bool transposed;
-};
-
-/* c (m x n, rows stride apart) = a b; a is m x k, b is k x n. Called in a parallel region it runs on the calling thread
- * alone. */
-enum status gemm(int64_t m, int64_t n, int64_t k, struct matrix a, struct matrix b, float *c, int64_t stride);
-/* The most bytes that gemm() on so many threads allocates to pack its operands, which no plan contains; the order of
- * m, n and k does not matter. */
-size_t gemm_packing(int64_t threads, int64_t m, int64_t n, int64_t k);

@@ -57,12 +57,3 @@ dnnl_status_t describe_pool(dnnl_engine_t engine, const struct pool_call *pool, 
                                                  padding);
     return status != dnnl_success ? status : dnnl_primitive_desc_create(desc, &operation, attr, engine, forward);
 }
-
-dnnl_status_t describe_inner_product(dnnl_engine_t engine, const struct conv_descriptors *d,
-                                     const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *desc)
-{
-    dnnl_inner_product_desc_t operation;
-    const dnnl_status_t status =
-        dnnl_inner_product_forward_desc_init(&operation, dnnl_forward_training, d->x, d->w, d->b, d->y);
-    return status != dnnl_success ? status : dnnl_primitive_desc_create(desc, &operation, attr, engine, NULL);
-}

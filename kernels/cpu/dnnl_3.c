@@ -62,10 +62,3 @@ dnnl_status_t describe_pool(dnnl_engine_t engine, const struct pool_call *pool, 
     return dnnl_pooling_forward_primitive_desc_create(desc, engine, pool_kind(pool), pool_algorithm(pool), x, y,
                                                       strides, kernel, no_dilation, padding, padding, attr);
 }
-
-dnnl_status_t describe_inner_product(dnnl_engine_t engine, const struct conv_descriptors *d,
-                                     const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *desc)
-{
-    return dnnl_inner_product_forward_primitive_desc_create(desc, engine, dnnl_forward_training, d->x, d->w, d->b, d->y,
-                                                            attr);
-}

@@ -58,9 +58,6 @@ dnnl_status_t describe_conv(dnnl_engine_t engine, const struct conv_call *conv, 
 dnnl_status_t describe_pool(dnnl_engine_t engine, const struct pool_call *pool, descriptor x, descriptor y,
                             const_dnnl_primitive_desc_t forward, const_dnnl_primitive_attr_t attr,
                             dnnl_primitive_desc_t *desc);
-dnnl_status_t describe_inner_product(dnnl_engine_t engine, const struct conv_descriptors *d,
-                                     const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *desc);
-
 static inline dnnl_alg_kind_t pool_algorithm(const struct pool_call *pool)
 {
     if (pool->max) return dnnl_pooling_max;

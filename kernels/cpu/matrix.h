@@ -1,8 +1,14 @@
 /* Products of matrices in memory, as product.h defines their bits. */
 #pragma once
 
-#include "dnnl.h"
 #include "product.h"
+
+/* A row-major matrix: transposed, it is read as the transpose of what is stored. */
+struct matrix {
+    const float *data;
+    int64_t stride; /* of stored rows */
+    bool transposed;
+};
 
 /* c = a b, plus a bias for every column of c, or 0; a relu then makes values <= 0 to 0 and keeps NaN. */
 struct matrix_product {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "numerics/philox.h"
+#include "numerics/rng.h"
 #include "numerics/shape.h"
 
 #if __has_include(<dnnl.h>)

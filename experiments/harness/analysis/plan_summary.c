@@ -34,7 +34,6 @@ static void add_plan(const struct plan *plan, json_t *all)
     PUT_ALL(all, KEY("slices", slicing.slices), KEY("whole_layers", whole), KEY("static_bytes", plan_static(plan)),
             KEY("live_peak_bytes", plan->live_peak), KEY("arena_bytes", plan->arena_bytes),
             KEY("arena_bound_bytes", plan->arena_bound), KEY("peak_bytes", plan_peak(plan)),
-            KEY("library_packing_bytes", network->backend ? network->backend->packing : 0),
             KEY("static", json_named(static_names, plan->static_bytes, STATICS)),
             KEY("live_peak", json_named(category_names, plan->peak_by_category, CATEGORIES)),
             KEY("recomputations", plan->recomputations), KEY("time", plan->time), KEY("slowdown", plan->slowdown),

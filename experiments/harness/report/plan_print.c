@@ -50,9 +50,6 @@ static void print_totals(const struct plan_summary *s, FILE *out)
                  (double)plan->arena_bytes / (double)plan->arena_bound);
     print_bytes(plan, "arena", plan->arena_bytes, note, out);
     print_bytes(plan, "peak = static + arena", plan_peak(plan), "", out);
-    if (s->job->backend && s->job->backend->packing)
-        print_bytes(plan, "library's own, at most", s->job->backend->packing,
-                    "packed operands within a product; in no figure above", out);
     print_bytes(plan, "live peak of store_all", s->store_all_live, "the same kernels, everything stored", out);
     fprintf(out, "  sampled as a line-by-line profiler does, which never sees the peak:\n");
     print_bytes(plan, "  after the forward", plan_sampled_forward(plan), "", out);
