@@ -124,7 +124,8 @@ static int unblockable(enum order blocked, const struct graph *graph)
     return -1;
 }
 
-/* Whether blocking pads the images together by a tenth at most. */
+/* Whether blocking pads the images together by a tenth at most. Asked for the largest blocks on every machine, since
+ * sums over images in logical order have other bits. */
 static bool pads_little(enum order blocked, const struct graph *graph)
 {
     double logical = 0, physical = 0; /* elements */
@@ -140,12 +141,12 @@ static bool pads_little(enum order blocked, const struct graph *graph)
 static enum status cpu_arrange(struct backend *backend, struct graph *graph)
 {
     const enum order order = cpu_of(backend)->blocked;
-    const int bad = unblockable(order, graph);
+    const int bad = unblockable(ORDER_BLOCKED_16, graph);
     bool blocked = backend->options.layout == LAYOUT_BLOCKED;
     if (blocked && bad >= 0)
         return fail(ST_SPEC, "layout blocked: layer '%s' (%s) needs its input in logical order; use channels_last",
                     graph->node[bad].name, graph->node[bad].layer->name);
-    if (backend->options.layout == LAYOUT_AUTO) blocked = bad < 0 && pads_little(order, graph);
+    if (backend->options.layout == LAYOUT_AUTO) blocked = bad < 0 && pads_little(ORDER_BLOCKED_16, graph);
     for (int v = 0; v < graph->values; v++) {
         struct shape physical = graph->value[v].shape;
         const bool blocks = blocked && v > 0 && is_image(graph, v);

@@ -14,6 +14,7 @@ void batch_norm_divide(struct batch_norm *b, const struct extent *x)
 {
     const int64_t pixels = shape_elements(&x->shape) / shape_width(&x->shape), block = order_block(x->layout);
     const bool blocked = block > 1;
+    b->layout = (enum order)x->layout;
     b->samples = x->batch;
     b->channels = shape_width(&x->shape);
     b->padded = x->elements / pixels;
@@ -24,7 +25,7 @@ void batch_norm_divide(struct batch_norm *b, const struct extent *x)
     b->run = blocked ? pixels : b->rows;
     b->next_run = x->elements;
     b->next_group = blocked ? pixels * block : b->width;
-    b->piece_rows = PIECE / b->width;
+    b->piece_rows = PIECE / (blocked ? BLOCK_MOST : b->width);
     b->pieces = ratio_up(b->rows, b->piece_rows);
     b->spans = blocked && b->next_group % VECTOR == 0;
     b->stream = x->count >= STREAM_LEAST;
@@ -34,7 +35,7 @@ void batch_norm_divide(struct batch_norm *b, const struct extent *x)
 static struct piece piece_of(const struct batch_norm *b, int64_t group, int64_t from, int64_t to)
 {
     const int64_t channel = group * b->width, width = least(b->width, b->padded - channel);
-    const int64_t turns = b->stride == width ? LANES / width : 1;
+    const int64_t turns = order_block(b->layout) > 1 ? LANES / BLOCK_MOST : b->stride == width ? LANES / width : 1;
     return (struct piece){.b = b,
                           .start = group * b->next_group,
                           .channel = channel,

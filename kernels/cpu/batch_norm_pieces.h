@@ -2,7 +2,8 @@
  *
  * Contract: channels are cut into groups and a group's values into pieces that stay in the second-level cache, both by
  * shape alone. A piece is read from memory once: its sum, then its squares about its mean; and the pieces of a channel
- * are merged in ascending order, in double. So the bits do not depend on threads.
+ * are merged in ascending order, in double. So the bits do not depend on threads, and of blocked images not on the
+ * block: pieces and chunks have as many rows as with the largest.
  *
  * Loops run over strips: whole rows of a group that follow each other. A strip is read in chunks of whole rows, LANES
  * floats at most. A lane is a place in a chunk; it belongs to channel number lane % width of the group, and sums are
@@ -17,6 +18,7 @@ enum { LANES = 128 };
 
 struct batch_norm {
     struct backend *backend;
+    enum order layout;
     int64_t samples;
     int64_t channels, padded;     /* logical and physical */
     int64_t rows;                 /* values of a channel */
