@@ -142,7 +142,8 @@ static bool plan_product(const struct backend *backend, const struct conv_reques
                          struct conv_product *product)
 {
     const int64_t *weights = request->weights->dim, inputs = weights[1], outputs = weights[0] / request->groups;
-    if (request->groups > 1 && (inputs < GROUP_LEAST || outputs < GROUP_LEAST)) return false;
+    const bool depthwise = inputs == 1 && outputs == 1 && request->kernel * request->kernel <= SUM_BLOCK;
+    if (request->groups > 1 && !depthwise && (inputs < GROUP_LEAST || outputs < GROUP_LEAST)) return false;
     *product = (struct conv_product){.kernel = request->kernel,
                                      .stride = request->stride,
                                      .padding = request->padding,

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "depthwise.h"
 #include "numerics/shape.h"
 #include "patches.h"
 
@@ -152,10 +153,30 @@ static struct task task_input(const struct conv_product *conv, int64_t group, in
                          .tap_x = -s};
 }
 
-static void need(const struct conv_product *conv, enum conv_pass pass, const struct task *task, size_t *scratch)
+/* Groups of one channel of each image, whose kernels are not products. */
+static bool is_depthwise(const struct conv_product *conv)
+{
+    return conv->groups > 1 && conv->groups == conv->x.channels && conv->groups == conv->y.channels &&
+           conv->kernel * conv->kernel <= SUM_BLOCK;
+}
+
+/* All groups at once. */
+static void widen(const struct conv_product *conv, struct task *task)
+{
+    task->patches.channels = task->pixels.channels = task->gradient.channels = conv->groups;
+}
+
+static void need(const struct conv_product *conv, enum conv_pass pass, struct task *task, size_t *scratch)
 {
     const struct product product = product_of(conv, pass, task);
-    const size_t bytes = product_plan(&product, conv->threads, conv->limit).scratch;
+    size_t bytes;
+    if (!is_depthwise(conv)) {
+        bytes = product_plan(&product, conv->threads, conv->limit).scratch;
+    } else {
+        widen(conv, task);
+        bytes = pass == CONV_PARAMS ? depthwise_gradients_scratch(&task->patches, conv->batch)
+                                    : depthwise_scratch(&task->patches);
+    }
     if (bytes > *scratch) *scratch = bytes;
 }
 
@@ -164,23 +185,36 @@ void conv_product_make(enum conv_pass pass, const struct extent *x, const struct
     conv->x = image_of(x), conv->y = image_of(y), conv->batch = x->batch;
     conv->scratch = 1;
     for (int64_t i = 0; i < (pass == CONV_INPUT ? conv->stride * conv->stride : 1); i++) {
-        const struct task task =
+        struct task task =
             pass == CONV_INPUT ? task_input(conv, 0, i / conv->stride, i % conv->stride) : task_forward(conv, 0);
         if (task.patches.high > 0 && task.patches.wide > 0) need(conv, pass, &task, &conv->scratch);
     }
 }
 
-static void compute(const struct conv_product *conv, enum conv_pass pass, const struct task *task, void *scratch)
+static void compute(const struct conv_product *conv, enum conv_pass pass, struct task *task, void *scratch)
 {
+    if (is_depthwise(conv)) {
+        const struct taps taps = {task->weights, conv->kernel * conv->kernel, task->first_tap, task->tap_y,
+                                  task->tap_x};
+        widen(conv, task);
+        if (pass == CONV_PARAMS)
+            depthwise_gradients(&task->patches, &task->gradient, conv->batch, task->dw, task->db, scratch);
+        else
+            depthwise_apply(&task->patches, &task->pixels, conv->batch, &taps, scratch);
+        return;
+    }
     const struct product product = product_of(conv, pass, task);
     const struct product_plan plan = product_plan(&product, conv->threads, conv->limit);
     product_run(&product, &plan, task, scratch);
 }
 
+/* Groups that are computed one by one. */
+static int64_t groups_of(const struct conv_product *conv) { return is_depthwise(conv) ? 1 : conv->groups; }
+
 void conv_product_forward(const struct conv_product *conv, const float *x, const float *weights, const float *bias,
                           bool relu, float *y, void *scratch)
 {
-    for (int64_t g = 0; g < conv->groups; g++) {
+    for (int64_t g = 0; g < groups_of(conv); g++) {
         struct task task = task_forward(conv, g);
         task.patches.data = x, task.pixels.data = y, task.pixels.relu = relu;
         task.pixels.bias = bias != NULL ? bias + task.pixels.first : NULL;
@@ -192,7 +226,7 @@ void conv_product_forward(const struct conv_product *conv, const float *x, const
 void conv_product_input(const struct conv_product *conv, const float *dy, const float *weights, float *dx,
                         void *scratch)
 {
-    for (int64_t g = 0; g < conv->groups; g++)
+    for (int64_t g = 0; g < groups_of(conv); g++)
         for (int64_t i = 0; i < conv->stride * conv->stride; i++) {
             struct task task = task_input(conv, g, i / conv->stride, i % conv->stride);
             if (task.patches.high == 0 || task.patches.wide == 0) continue;
@@ -205,7 +239,7 @@ void conv_product_input(const struct conv_product *conv, const float *dy, const 
 void conv_product_gradients(const struct conv_product *conv, const float *x, const float *dy, float *weights,
                             float *bias, void *scratch)
 {
-    for (int64_t g = 0; g < conv->groups; g++) {
+    for (int64_t g = 0; g < groups_of(conv); g++) {
         struct task task = task_forward(conv, g);
         task.patches.data = x, task.gradient.data = dy;
         task.dw = weights + task.gradient.first * task.to_column;

@@ -272,6 +272,8 @@ Test(conv_product, has_the_bits_of_its_definition_in_every_layout, .timeout = 30
         {2, 11, 14, 40, 16, 3, 2, 1, 1, true, true}, {1, 8, 7, 16, 24, 4, 3, 1, 1, false, true},
         {1, 1, 1, 1, 1, 1, 1, 0, 1, true, true},     {2, 3, 4, 300, 3, 3, 1, 2, 1, false, false},
         {1, 50, 61, 8, 16, 2, 1, 0, 1, false, true}, {1, 6, 9, 32, 32, 2, 5, 0, 2, true, true},
+        {2, 9, 19, 40, 40, 3, 1, 1, 40, true, true}, {3, 31, 28, 17, 17, 5, 2, 2, 17, false, true},
+        {2, 40, 40, 3, 3, 2, 3, 1, 3, true, false},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct problem p = problem_make(&rows[i]);
