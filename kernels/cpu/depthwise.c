@@ -1,5 +1,7 @@
 #include "depthwise.h"
 
+#include <string.h>
+
 #include "numerics/shape.h"
 
 /* Columns whose sums are kept in registers, for each of which a weight is loaded once. */
@@ -61,46 +63,63 @@ INLINED void put(const struct pixels *p, const struct strand *s, int64_t column,
 static void edge_pixel(const struct patches *p, const struct pixels *to, const struct strand *s, int64_t column)
 {
     lanes sum = {0};
+    const float *w = s->weights;
     const int64_t x = p->x + column * p->step;
-    for (int64_t t = 0; t < taps_of(p); t++)
-        sum = lanes_fma(pixel_load(&p->image, s->from, s->y + t / p->taps_x, x + t % p->taps_x, s->count),
-                        lanes_load(s->weights + t * tap_stride(p)), sum);
+    for (int64_t h = 0; h < p->taps_y; h++)
+        for (int64_t k = 0; k < p->taps_x; k++, w += tap_stride(p))
+            sum = lanes_fma(pixel_load(&p->image, s->from, s->y + h, x + k, s->count), lanes_load(w), sum);
     put(to, s, column, sum);
 }
 
-/* COLUMNS pixels whose patches are inside. */
+/* COLUMNS pixels whose patches have no column outside. The taps, the step and whether vectors are whole are constants
+ * of a call. */
 INLINED void inner_pixels(const struct patches *p, const struct pixels *to, const struct strand *s, int64_t column,
-                          bool whole)
+                          int64_t taps_y, int64_t taps_x, int64_t step, bool whole)
 {
     lanes sum[COLUMNS] = {{0}};
-    const int64_t pixel = p->image.block, next = p->step * pixel;
-    const float *from = s->from + (s->y * p->image.width + p->x + column * p->step) * pixel, *w = s->weights;
-    for (int64_t h = 0; h < p->taps_y; h++, from += (p->image.width - p->taps_x) * pixel)
-        for (int64_t k = 0; k < p->taps_x; k++, from += pixel, w += tap_stride(p)) {
-            const lanes weight = lanes_load(w);
+    const int64_t pixel = p->image.block, stride = tap_stride(p);
+    const float *from = s->from + (s->y * p->image.width + p->x + column * step) * pixel, *w = s->weights;
+#pragma GCC unroll 3
+    for (int64_t h = 0; h < taps_y; h++, from += p->image.width * pixel, w += taps_x * stride)
+#pragma GCC unroll 3
+        for (int64_t k = 0; k < taps_x; k++) {
+            const lanes weight = lanes_load(w + k * stride);
+            const bool inside = s->y + h >= 0 && s->y + h < p->image.height;
             for (int i = 0; i < COLUMNS; i++) {
-                const float *at = from + i * next;
-                sum[i] = lanes_fma(whole ? lanes_load(at) : lanes_load_part(at, s->count), weight, sum[i]);
+                const float *at = from + (i * step + k) * pixel;
+                const lanes zeros = {0}, v = !inside ? zeros : whole ? lanes_load(at) : lanes_load_part(at, s->count);
+                sum[i] = lanes_fma(v, weight, sum[i]);
             }
         }
     for (int i = 0; i < COLUMNS; i++) put(to, s, column + i, sum[i]);
 }
 
+/* Columns [column, end), as many as there are fours; returns the first that is left. */
+static int64_t inner_columns(const struct patches *p, const struct pixels *to, const struct strand *s, int64_t column,
+                             int64_t end)
+{
+    const bool three = p->taps_y == 3 && p->taps_x == 3 && s->count == LANES;
+    if (three && p->step == 1)
+        for (; column + COLUMNS <= end; column += COLUMNS) inner_pixels(p, to, s, column, 3, 3, 1, true);
+    else if (three && p->step == 2)
+        for (; column + COLUMNS <= end; column += COLUMNS) inner_pixels(p, to, s, column, 3, 3, 2, true);
+    else if (s->count == LANES)
+        for (; column + COLUMNS <= end; column += COLUMNS)
+            inner_pixels(p, to, s, column, p->taps_y, p->taps_x, p->step, true);
+    else
+        for (; column + COLUMNS <= end; column += COLUMNS)
+            inner_pixels(p, to, s, column, p->taps_y, p->taps_x, p->step, false);
+    return column;
+}
+
 static void strand_apply(const struct patches *p, const struct pixels *to, const struct strand *s)
 {
-    const bool rows = s->y >= 0 && s->y + p->taps_y <= p->image.height;
-    for (int64_t column = 0; column < p->wide;) {
-        const int64_t x = p->x + column * p->step, last = x + (COLUMNS - 1) * p->step + p->taps_x;
-        if (!rows || x < 0 || last > p->image.width || column + COLUMNS > p->wide) {
-            edge_pixel(p, to, s, column++);
-            continue;
-        }
-        if (s->count == LANES)
-            inner_pixels(p, to, s, column, true);
-        else
-            inner_pixels(p, to, s, column, false);
-        column += COLUMNS;
-    }
+    const int64_t room = p->image.width - p->taps_x - p->x; /* of the last patch inside, from the first patch on */
+    const int64_t end = room < 0 ? 0 : lesser(room / p->step + 1, p->wide);
+    int64_t column = 0;
+    for (; column < p->wide && p->x + column * p->step < 0; column++) edge_pixel(p, to, s, column);
+    if (column < end) column = inner_columns(p, to, s, column, end);
+    for (; column < p->wide; column++) edge_pixel(p, to, s, column);
 }
 
 /* Row number row of the patches' grid, of a sample, for the channels that lie together from first on. */
@@ -145,34 +164,62 @@ size_t depthwise_gradients_scratch(const struct patches *p, int64_t batch)
 
 /* Adds the products of a pixel of dy with its patch to sum[tap], and the pixel to sum[taps]. */
 INLINED void add_patch(const struct patches *p, const float *from, int64_t y, int64_t x, int64_t count, lanes slope,
-                       lanes *sum)
+                       int64_t taps_y, int64_t taps_x, bool whole, lanes *sum)
 {
-    const bool inside = is_inside(&p->image, y, x) && is_inside(&p->image, y + p->taps_y - 1, x + p->taps_x - 1);
+    const bool inside = y >= 0 && x >= 0 && y + taps_y <= p->image.height && x + taps_x <= p->image.width;
     const float *at = from + (y * p->image.width + x) * p->image.block;
-    for (int64_t h = 0; h < p->taps_y; h++)
-        for (int64_t k = 0; k < p->taps_x; k++, sum++) {
-            const lanes v = inside ? lanes_load_part(at + (h * p->image.width + k) * p->image.block, count)
-                                   : pixel_load(&p->image, from, y + h, x + k, count);
-            *sum = lanes_fma(v, slope, *sum);
-        }
-    *sum = lanes_fma(lanes_all(1), slope, *sum);
+    if (inside && whole) {
+#pragma GCC unroll 3
+        for (int64_t h = 0; h < taps_y; h++)
+#pragma GCC unroll 3
+            for (int64_t k = 0; k < taps_x; k++)
+                sum[h * taps_x + k] =
+                    lanes_fma(lanes_load(at + (h * p->image.width + k) * p->image.block), slope, sum[h * taps_x + k]);
+    } else {
+#pragma GCC unroll 3
+        for (int64_t h = 0; h < taps_y; h++)
+#pragma GCC unroll 3
+            for (int64_t k = 0; k < taps_x; k++)
+                sum[h * taps_x + k] =
+                    lanes_fma(pixel_load(&p->image, from, y + h, x + k, count), slope, sum[h * taps_x + k]);
+    }
+    sum[taps_y * taps_x] = lanes_fma(lanes_all(1), slope, sum[taps_y * taps_x]);
 }
 
-/* block[tap] = the sums over some pixels for channels from c on. */
-static void block_sums(const struct patches *p, const struct patches *dy, int64_t first, int64_t pixels, int64_t c,
-                       lanes *block)
+/* Some pixels, in order, and a vector of channels from c on. */
+struct stretch {
+    int64_t first, pixels, c, count;
+};
+
+/* block[tap] = the sums over a stretch. The taps and whether vectors are whole are constants of a call. */
+INLINED void add_patches(const struct patches *p, const struct patches *dy, const struct stretch *s, int64_t taps_y,
+                         int64_t taps_x, bool whole, lanes *block)
 {
-    const int64_t count = lesser(step_of(&p->image, &dy->image), p->channels - c), image = p->high * p->wide;
-    int64_t row = first / p->wide % p->high, column = first % p->wide;
-    for (int64_t t = 0; t <= taps_of(p); t++) block[t] = (lanes){0};
-    for (int64_t i = first; i < first + pixels; i++) {
-        const float *from = p->data + i / image * p->image.sample + channel_at(&p->image, c);
-        const float *slopes = dy->data + i / image * dy->image.sample + channel_at(&dy->image, c);
-        const lanes slope = lanes_load_part(slopes + (row * dy->image.width + column) * dy->image.block, count);
-        add_patch(p, from, p->y + row * p->step, p->x + column * p->step, count, slope, block);
+    const int64_t image = p->high * p->wide;
+    int64_t sample = s->first / image, row = s->first / p->wide % p->high, column = s->first % p->wide;
+#pragma GCC unroll 10
+    for (int64_t t = 0; t <= taps_y * taps_x; t++) block[t] = (lanes){0};
+    for (int64_t i = 0; i < s->pixels; i++) {
+        const float *from = p->data + sample * p->image.sample + channel_at(&p->image, s->c);
+        const float *slopes = dy->data + sample * dy->image.sample + channel_at(&dy->image, s->c);
+        slopes += (row * dy->image.width + column) * dy->image.block;
+        const lanes slope = whole ? lanes_load(slopes) : lanes_load_part(slopes, s->count);
+        add_patch(p, from, p->y + row * p->step, p->x + column * p->step, s->count, slope, taps_y, taps_x, whole,
+                  block);
         if (++column < p->wide) continue;
         column = 0;
-        if (++row == p->high) row = 0;
+        if (++row == p->high) row = 0, sample++;
+    }
+}
+
+static void block_sums(const struct patches *p, const struct patches *dy, const struct stretch *s, lanes *block)
+{
+    if (p->taps_y == 3 && p->taps_x == 3 && s->count == LANES) {
+        lanes sum[3 * 3 + 1];
+        add_patches(p, dy, s, 3, 3, true, sum);
+        memcpy(block, sum, sizeof sum);
+    } else {
+        add_patches(p, dy, s, p->taps_y, p->taps_x, false, block);
     }
 }
 
@@ -183,7 +230,8 @@ static void span_sums(const struct patches *p, const struct patches *dy, int64_t
     const int64_t count = lesser(step_of(&p->image, &dy->image), p->channels - c),
                   end = lesser((span + 1) * SUM_SPAN, pixels);
     for (int64_t i = span * SUM_SPAN; i < end; i += SUM_BLOCK) {
-        block_sums(p, dy, i, lesser(SUM_BLOCK, end - i), c, block);
+        const struct stretch some = {i, lesser(SUM_BLOCK, end - i), c, count};
+        block_sums(p, dy, &some, block);
         for (int64_t t = 0; t <= taps_of(p); t++) {
             float *to = sums + t * tap_stride(p) + c;
             if (i > span * SUM_SPAN) block[t] = lanes_load_part(to, count) + block[t];
