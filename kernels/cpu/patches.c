@@ -40,14 +40,15 @@ INLINED void copy_numbers(float *to, const float *from, int64_t count)
     }
 }
 
-/* A run within one pixel. */
+/* A run within one pixel. inside: of every patch. */
 INLINED void copy_pixels(const struct patches *p, const struct spot *spot, int64_t spots, const struct run *run,
-                         int64_t count, float *to, int64_t stride)
+                         int64_t count, bool inside, float *to, int64_t stride)
 {
+    const float *from = p->data + run->shift;
     for (int64_t i = 0; i < spots; i++, to += stride) {
         const uint64_t y = (uint64_t)(spot[i].y + run->y), x = (uint64_t)(spot[i].x + run->x);
-        if (y < (uint64_t)p->image.height && x < (uint64_t)p->image.width)
-            copy_numbers(to, p->data + spot[i].at + run->shift, count);
+        if (inside || (y < (uint64_t)p->image.height && x < (uint64_t)p->image.width))
+            copy_numbers(to, from + spot[i].at, count);
         else
             memset(to, 0, (size_t)count * sizeof *to);
     }
@@ -85,29 +86,59 @@ void patches_gather(const struct patches *p, int64_t patch, int64_t count, int64
 {
     struct spot spot[PATCHES_MOST];
     const bool rows = p->channels == p->image.block && p->taps_x > 1;
+    const bool inside = p->y >= 0 && p->x >= 0 && p->y + (p->high - 1) * p->step + p->taps_y <= p->image.height &&
+                        p->x + (p->wide - 1) * p->step + p->taps_x <= p->image.width;
     find_spots(p, patch, count, spot);
     for (int64_t t = 0; t < terms;) {
         const struct run run = run_at(p, rows, term + t, terms - t);
         if (rows)
             copy_row(p, spot, count, &run, to + t, stride);
+        else if (run.count == 16 && inside)
+            copy_pixels(p, spot, count, &run, 16, true, to + t, stride);
         else if (run.count == 16)
-            copy_pixels(p, spot, count, &run, 16, to + t, stride);
+            copy_pixels(p, spot, count, &run, 16, false, to + t, stride);
         else
-            copy_pixels(p, spot, count, &run, run.count, to + t, stride);
+            copy_pixels(p, spot, count, &run, run.count, inside, to + t, stride);
         t += run.count;
     }
 }
 
-/* Channels of a pixel that lie together: room floats, of which count are channels. */
-static void write_run(const struct pixels *p, const float *sums, int64_t channel, int64_t count, int64_t room,
-                      float *to)
+/* Channels that lie together in every pixel: room floats, of which count are channels; channel: of the bias. */
+struct band {
+    int64_t channel, count, room;
+    float *to; /* of the first sample's first pixel */
+};
+
+/* One pixel's band; whole: it has vectors alone. */
+INLINED void write_band(const struct pixels *p, const struct band *b, const float *sums, float *to, bool whole)
 {
-    for (int64_t c = 0; c < room; c += LANES) {
-        const int64_t some = count - c < 0 ? 0 : lesser(LANES, count - c);
-        lanes s = lanes_load_part(sums + c, some);
-        s += p->bias != NULL ? lanes_load_part(p->bias + channel + c, some) : (lanes){0};
+    for (int64_t c = 0; c < b->room; c += LANES) {
+        const int64_t some = whole ? LANES : b->count - c < 0 ? 0 : lesser(LANES, b->count - c);
+        lanes s = whole ? lanes_load(sums + c) : lanes_load_part(sums + c, some), add = {0};
+        if (p->bias != NULL && whole) add = lanes_load(p->bias + b->channel + c);
+        if (p->bias != NULL && !whole) add = lanes_load_part(p->bias + b->channel + c, some);
+        s += add;
         if (p->relu) s = lanes_rectified(s);
-        lanes_store_part(to + c, s, lesser(LANES, room - c));
+        if (whole)
+            lanes_store(to + c, s);
+        else
+            lanes_store_part(to + c, s, lesser(LANES, b->room - c));
+    }
+}
+
+/* A band of count pixels from pixel on. */
+INLINED void write_pixels(const struct pixels *p, const struct band *b, int64_t pixel, int64_t count, const float *sums,
+                          int64_t stride, bool whole)
+{
+    const int64_t step = p->step * p->image.block;
+    int64_t sample = pixel / (p->high * p->wide), row = pixel / p->wide % p->high, at = pixel % p->wide;
+    while (count > 0) {
+        const int64_t some = lesser(count, p->wide - at);
+        const int64_t place = (p->y + row * p->step) * p->image.width + p->x + at * p->step;
+        float *to = b->to + sample * p->image.sample + place * p->image.block;
+        for (int64_t i = 0; i < some; i++, sums += stride, to += step) write_band(p, b, sums, to, whole);
+        count -= some, at = 0;
+        if (++row == p->high) row = 0, sample++;
     }
 }
 
@@ -117,17 +148,15 @@ void pixels_write(const struct pixels *p, int64_t pixel, int64_t count, int64_t 
     const int64_t block = p->image.block;
     for (int64_t c = 0, some; c < columns; c += some) {
         const int64_t channel = p->first + column + c;
-        int64_t sample = pixel / (p->high * p->wide), row = pixel / p->wide % p->high, at = pixel % p->wide;
         some = lesser(columns - c, block - channel % block);
         const bool last = channel + some == p->image.channels;
-        const int64_t room = last ? some + p->image.padded - p->image.channels : some;
-        for (int64_t i = 0; i < count; i++) {
-            const int64_t place = (p->y + row * p->step) * p->image.width + p->x + at * p->step;
-            write_run(p, sums + i * stride + c, column + c, some, room,
-                      p->data + sample * p->image.sample + place * block + channel_at(&p->image, channel));
-            if (++at < p->wide) continue;
-            at = 0;
-            if (++row == p->high) row = 0, sample++;
-        }
+        const struct band b = {column + c, some, last ? some + p->image.padded - p->image.channels : some,
+                               p->data + channel_at(&p->image, channel)};
+        if (b.room == 16 && some == 16)
+            write_pixels(p, &(struct band){b.channel, 16, 16, b.to}, pixel, count, sums + c, stride, true);
+        else if (b.room % LANES == 0 && some == b.room)
+            write_pixels(p, &b, pixel, count, sums + c, stride, true);
+        else
+            write_pixels(p, &b, pixel, count, sums + c, stride, false);
     }
 }
