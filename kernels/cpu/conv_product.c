@@ -45,6 +45,14 @@ static void pack_weights(const void *of, const struct block *part, float *to, in
         pack_panel(of, part, c, lesser(PANEL, part->columns - c), to);
 }
 
+static struct stream stream_pixels(const void *of, const struct block *part, int64_t lines, int64_t number)
+{
+    const struct task *task = of;
+    if (part->term > 0) return (struct stream){NULL};
+    const struct stream stream = patches_stream(&task->patches, part->row, part->rows, lines, &number);
+    return stream.from != NULL ? stream : pixels_stream(&task->pixels, part->row, part->rows, lines, &number);
+}
+
 static void write_pixels(const void *of, const struct block *part, const float *sums, int64_t stride)
 {
     const struct task *task = of;
@@ -71,6 +79,13 @@ static void pack_gradient(const void *of, const struct block *part, float *to, i
     }
 }
 
+static struct stream stream_gradient(const void *of, const struct block *part, int64_t lines, int64_t number)
+{
+    const struct task *task = of;
+    const struct stream stream = patches_stream(&task->patches, part->term, part->terms, lines, &number);
+    return stream.from != NULL ? stream : patches_stream(&task->gradient, part->term, part->terms, lines, &number);
+}
+
 static void write_gradients(const void *of, const struct block *part, const float *sums, int64_t stride)
 {
     const struct task *task = of;
@@ -95,12 +110,14 @@ static struct product product_of(const struct conv_product *conv, enum conv_pass
                                 .by_term = true,
                                 .pack_rows = pack_numbers,
                                 .pack_columns = pack_gradient,
+                                .stream = stream_gradient,
                                 .result = write_gradients};
     return (struct product){.rows = patches,
                             .columns = task->pixels.channels,
                             .terms = numbers,
                             .pack_rows = pack_patches,
                             .pack_columns = pack_weights,
+                            .stream = stream_pixels,
                             .result = write_pixels};
 }
 

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "numerics/shape.h"
+
 /* Rows that are fetched ahead: the processor does not do so by itself, since they are short and far apart. */
 enum { AHEAD = 8 };
 
@@ -72,6 +74,32 @@ static void pack_columns(const void *of, const struct block *part, float *to, in
     clear_columns(part, to, distance);
 }
 
+/* Of rows of a stored matrix, from (row, column) on. */
+static bool find_lines(const float *data, int64_t stride, int64_t row, int64_t rows, int64_t column, int64_t columns,
+                       int64_t lines, int64_t *number, struct stream *stream)
+{
+    int64_t line, first;
+    if (!stream_place(ratio_up(columns, SKEW), rows, lines, number, &line, &first)) return false;
+    *stream = (struct stream){data + (row + first) * stride + column + line * SKEW, stride};
+    return true;
+}
+
+static struct stream stream(const void *of, const struct block *part, int64_t lines, int64_t number)
+{
+    const struct matrix_product *m = of;
+    const struct block *p = part;
+    struct stream found = {NULL};
+    if (m->a.transposed) {
+        if (!find_lines(m->a.data, m->a.stride, p->term, p->terms, p->row, p->rows, lines, &number, &found) &&
+            !m->b.transposed)
+            find_lines(m->b.data, m->b.stride, p->term, p->terms, p->column, p->columns, lines, &number, &found);
+    } else if (!find_lines(m->a.data, m->a.stride, p->row, p->rows, p->term, p->terms, lines, &number, &found) &&
+               p->term == 0 && !m->turned) {
+        find_lines(m->c, m->stride, p->row, p->rows, p->column, p->columns, lines, &number, &found);
+    }
+    return found;
+}
+
 static void result(const void *of, const struct block *part, const float *sums, int64_t stride)
 {
     const struct matrix_product *m = of;
@@ -115,5 +143,6 @@ struct product matrix_product(int64_t rows, int64_t columns, int64_t terms, stru
                             .by_term = of->a.transposed,
                             .pack_rows = pack_rows,
                             .pack_columns = pack_columns,
+                            .stream = stream,
                             .result = of->turned ? result_turned : result};
 }

@@ -1,7 +1,5 @@
 #include "patches.h"
 
-#include "panel.h"
-
 /* A patch's first pixel, which may lie outside, and its place in memory. */
 struct spot {
     int64_t at;
@@ -19,6 +17,22 @@ static void find_spots(const struct patches *p, int64_t patch, int64_t count, st
         column = 0;
         if (++row == p->high) row = 0, sample++;
     }
+}
+
+struct stream patches_stream(const struct patches *p, int64_t patch, int64_t count, int64_t lines, int64_t *number)
+{
+    struct spot spot;
+    int64_t line, first;
+    if (!stream_place(ratio_up(p->channels, SKEW), count, lines, number, &line, &first)) return (struct stream){NULL};
+    find_spots(p, patch + first, 1, &spot);
+    return (struct stream){p->data + spot.at + channel_at(&p->image, p->first + line * SKEW), p->image.block * p->step};
+}
+
+struct stream pixels_stream(const struct pixels *p, int64_t pixel, int64_t count, int64_t lines, int64_t *number)
+{
+    const struct patches places = {p->image, p->data, p->first, p->channels, 1,      1,
+                                   p->step,  p->y,    p->x,     p->high,     p->wide};
+    return patches_stream(&places, pixel, count, lines, number);
 }
 
 /* Numbers of every patch that lie together in memory: those of a pixel, or of a row of pixels where a pixel's channels

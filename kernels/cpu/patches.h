@@ -2,6 +2,7 @@
 #pragma once
 
 #include "image.h"
+#include "product.h"
 
 /* Patches of taps_y x taps_x pixels of some channels, in a grid of high x wide a sample, step pixels apart; the first
  * one's first pixel is (y, x). Pixels outside of the image are zeros. */
@@ -13,6 +14,10 @@ struct patches {
 };
 
 static inline int64_t patch_terms(const struct patches *p) { return p->taps_y * p->taps_x * p->channels; }
+
+/* What a gather of count patches reads first, as product.h's streams: a line of channels of consecutive pixels. *number
+ * becomes that of what follows where there is none. */
+struct stream patches_stream(const struct patches *p, int64_t patch, int64_t count, int64_t lines, int64_t *number);
 
 enum { PATCHES_MOST = 512 };
 
@@ -34,3 +39,4 @@ struct pixels {
 /* Writes columns channels from column on of count pixels from pixel on; those that fill an image's last block are 0. */
 void pixels_write(const struct pixels *p, int64_t pixel, int64_t count, int64_t column, int64_t columns,
                   const float *sums, int64_t stride);
+struct stream pixels_stream(const struct pixels *p, int64_t pixel, int64_t count, int64_t lines, int64_t *number);

@@ -20,7 +20,7 @@ struct room {
 static int64_t sums_stride(const struct product_plan *plan) { return plan->columns + SKEW; }
 static int64_t rows_stride(const struct product *p, const struct product_plan *plan)
 {
-    return (p->by_term ? plan->rows : plan->terms) + SKEW;
+    return multiple(p->by_term ? plan->rows : plan->terms, SKEW) + SKEW;
 }
 
 static int64_t rows_room(const struct product *p, const struct product_plan *plan)
@@ -105,15 +105,36 @@ struct product_plan product_plan(const struct product *p, int64_t threads, uint6
     return plan;
 }
 
-/* The sums of a panel's block of terms; next: the panel that follows, which is fetched meanwhile. */
-static __attribute__((noinline)) void panel_sums(int64_t terms, const float *a, int64_t row, int64_t term, int64_t rows,
-                                                 const float *b, const float *next, float *sums, int64_t stride,
-                                                 bool add)
+/* A block of terms whose rows and columns are packed. */
+struct packed {
+    const struct product *product;
+    const void *of;
+    struct block next; /* what is packed after it, and fetched meanwhile; without rows: nothing */
+    int64_t rows, terms;
+    const float *a;
+    int64_t row, term; /* distances in a */
+    int64_t stride;    /* of sums */
+    bool add;
+};
+
+/* What is fetched during call number number of the innermost loop: of what is packed next, or else from on. */
+static struct stream stream_at(const struct packed *p, int64_t number, const float *from)
 {
-    const int64_t parts = ratio_up(rows, ROWS);
-    for (int64_t r = 0; r < parts; r++)
-        multiply(terms, a + r * ROWS * row, row, term, b, sums + r * ROWS * stride, stride, add,
-                 next + r * terms * PANEL / parts, PANEL / parts);
+    struct stream stream = {NULL};
+    if (p->next.rows > 0) stream = p->product->stream(p->of, &p->next, p->terms, number);
+    return stream.from != NULL ? stream : (struct stream){from, PANEL / ratio_up(p->rows, ROWS)};
+}
+
+/* The sums of panel number panel; next: the panel that follows. */
+static __attribute__((noinline)) void panel_sums(const struct packed *p, int64_t panel, const float *b,
+                                                 const float *next, float *sums)
+{
+    const int64_t parts = ratio_up(p->rows, ROWS);
+    for (int64_t r = 0; r < parts; r++) {
+        const struct stream stream = stream_at(p, panel * parts + r, next + r * p->terms * PANEL / parts);
+        multiply(p->terms, p->a + r * ROWS * p->row, p->row, p->term, b, sums + r * ROWS * p->stride, p->stride, p->add,
+                 stream.from, stream.step);
+    }
 }
 
 /* Zeros the rows behind the last one, which the innermost loop reads. */
@@ -125,22 +146,34 @@ static void clear_rows(const struct product *p, int64_t rows, int64_t terms, flo
     for (int64_t r = rows; r < rows + more && !p->by_term; r++) memset(to + r * stride, 0, (size_t)terms * sizeof *to);
 }
 
-/* room->sums = the part's sums. packed: its columns with all terms of the product, or NULL. */
-static void part_sums(const struct product *p, const struct product_plan *plan, const void *of,
-                      const struct block *part, const float *packed, const struct room *room)
+/* What a thread packs after a block: its next terms, or the next rows, as far as that can be known. */
+static struct block block_after(const struct product *p, const struct product_plan *plan, const struct block *block,
+                                int64_t end)
 {
-    const int64_t stride = rows_stride(p, plan), row = p->by_term ? 1 : stride, term = p->by_term ? stride : 1;
-    const int64_t distance = panel_distance(packed != NULL ? p->terms : plan->terms);
-    for (int64_t t = 0; t < part->terms; t += SUM_BLOCK) {
+    struct block next = *block;
+    next.term += block->terms;
+    if (next.term >= end) next.term = p->spans ? end : 0, next.row += plan->workers * plan->rows;
+    if (next.term >= p->terms || next.row >= p->rows) next.rows = 0;
+    return next;
+}
+
+/* room->sums = the part's sums. columns: packed with all terms of the product, or NULL. */
+static void part_sums(const struct product *p, const struct product_plan *plan, const void *of,
+                      const struct block *part, const float *columns, const struct room *room)
+{
+    const int64_t stride = rows_stride(p, plan), distance = panel_distance(columns != NULL ? p->terms : plan->terms);
+    struct packed packed = {p, of, .rows = part->rows, .a = room->rows, .stride = sums_stride(plan)};
+    packed.row = p->by_term ? 1 : stride, packed.term = p->by_term ? stride : 1;
+    for (int64_t t = 0; t < part->terms; t += SUM_BLOCK, packed.add = true) {
         struct block some = *part;
-        some.term += t, some.terms = lesser(SUM_BLOCK, part->terms - t);
+        some.term += t, some.terms = packed.terms = lesser(SUM_BLOCK, part->terms - t);
+        packed.next = block_after(p, plan, &some, part->term + part->terms);
         p->pack_rows(of, &some, room->rows, stride);
         clear_rows(p, part->rows, some.terms, room->rows, stride);
-        if (packed == NULL) p->pack_columns(of, &some, room->columns, distance);
-        const float *b = packed != NULL ? packed + some.term * PANEL : room->columns;
+        if (columns == NULL) p->pack_columns(of, &some, room->columns, distance);
+        const float *b = columns != NULL ? columns + some.term * PANEL : room->columns;
         for (int64_t c = 0; c < part->columns; c += PANEL, b += distance)
-            panel_sums(some.terms, room->rows, row, term, part->rows, b, c + PANEL < part->columns ? b + distance : b,
-                       room->sums + c, sums_stride(plan), t > 0);
+            panel_sums(&packed, c / PANEL, b, c + PANEL < part->columns ? b + distance : b, room->sums + c);
     }
 }
 

@@ -23,6 +23,26 @@ struct block {
     int64_t row, rows, column, columns, term, terms;
 };
 
+/* from NULL: there are no more. Lines that do not exist may be named. */
+struct stream {
+    const float *from;
+    int64_t step;
+};
+
+/* Number *number of the streams that fetch lines lines each of so many columns of lines, of which each has length:
+ * *column and the first line *at. False: there is none, and *number is that of what follows. */
+static inline bool stream_place(int64_t columns, int64_t length, int64_t lines, int64_t *number, int64_t *column,
+                                int64_t *at)
+{
+    const int64_t each = (length + lines - 1) / lines, all = columns * each;
+    if (*number >= all) {
+        *number -= all;
+        return false;
+    }
+    *column = *number / each, *at = *number % each * lines;
+    return true;
+}
+
 /* result (rows x columns) = the sums over terms of a row's operand times a column's. Functions copy a part of an
  * operand, or accept a part of the result; threads call them at once for different parts. */
 struct product {
@@ -32,6 +52,9 @@ struct product {
     void (*pack_rows)(const void *of, const struct block *part, float *to, int64_t stride);
     /* In panels: to[column / PANEL * distance + term * PANEL + column % PANEL], zeros for what the last one lacks. */
     void (*pack_columns)(const void *of, const struct block *part, float *to, int64_t distance);
+    /* Where a part of the operands and of the result lies, to be fetched before it is used: number number of its
+     * streams, which have a line of the cache every step floats, of which lines are fetched. */
+    struct stream (*stream)(const void *of, const struct block *part, int64_t lines, int64_t number);
     /* sums[row * stride + column], all their terms. */
     void (*result)(const void *of, const struct block *part, const float *sums, int64_t stride);
 };
