@@ -86,16 +86,25 @@ static struct stream stream_gradient(const void *of, const struct block *part, i
     return stream.from != NULL ? stream : patches_stream(&task->gradient, part->term, part->terms, lines, &number);
 }
 
+/* Some rows at a time, whose gradients of an output lie near each other. */
 static void write_gradients(const void *of, const struct block *part, const float *sums, int64_t stride)
 {
+    enum { STEP = 16 };
     const struct task *task = of;
-    const int64_t channels = task->patches.channels;
-    for (int64_t r = 0; r < part->rows; r++) {
-        const int64_t row = part->row + r, tap = row / channels, c = row % channels;
-        const bool bias = tap == task->taps;
-        float *to = bias ? task->db : task->dw + c * task->taps + tap;
-        const int64_t step = bias ? 1 : channels * task->taps;
-        for (int64_t k = 0; k < part->columns; k++) to[(part->column + k) * step] = sums[r * stride + k];
+    const int64_t channels = task->patches.channels, numbers = patch_terms(&task->patches);
+    for (int64_t first = 0; first < part->rows; first += STEP) {
+        const int64_t rows = lesser(STEP, part->rows - first);
+        int64_t at[STEP];
+        for (int64_t r = 0, row = part->row + first; r < rows; r++, row++)
+            at[r] = row % channels * task->taps + row / channels;
+        for (int64_t k = 0; k < part->columns; k++) {
+            float *to = task->dw + (part->column + k) * numbers;
+            for (int64_t r = 0; r < rows; r++)
+                if (part->row + first + r < numbers)
+                    to[at[r]] = sums[(first + r) * stride + k];
+                else if (task->db != NULL)
+                    task->db[part->column + k] = sums[(first + r) * stride + k];
+        }
     }
 }
 
