@@ -26,16 +26,26 @@ static void pack_patches(const void *of, const struct block *part, float *to, in
     patches_gather(&task->patches, part->row, part->rows, part->term, part->terms, to, stride);
 }
 
-/* Weights of a panel, tap by tap. */
+/* Weights of a panel, for some terms at a time, whose weights of a column lie near each other. */
 static void pack_panel(const struct task *task, const struct block *part, int64_t first, int64_t count, float *to)
 {
+    enum { STEP = 16 };
     const int64_t channels = task->patches.channels, wide = task->patches.taps_x;
-    for (int64_t t = 0; t < part->terms; t++, to += PANEL) {
-        const int64_t tap = (part->term + t) / channels, c = (part->term + t) % channels;
-        const float *from = task->weights + task->first_tap + tap / wide * task->tap_y + tap % wide * task->tap_x +
-                            c * task->to_channel + (part->column + first) * task->to_column;
-        for (int64_t i = 0; i < count; i++) to[i] = from[i * task->to_column];
-        memset(to + count, 0, (size_t)(PANEL - count) * sizeof *to);
+    for (int64_t start = 0; start < part->terms; start += STEP, to += STEP * PANEL) {
+        const int64_t terms = lesser(STEP, part->terms - start);
+        int64_t at[STEP];
+        for (int64_t t = 0, term = part->term + start; t < terms; t++, term++)
+            at[t] = task->first_tap + term / channels / wide * task->tap_y + term / channels % wide * task->tap_x +
+                    term % channels * task->to_channel;
+        const float *from = task->weights + (part->column + first) * task->to_column;
+        if (task->to_column < task->to_channel) {
+            for (int64_t t = 0; t < terms; t++)
+                for (int64_t i = 0; i < count; i++) to[t * PANEL + i] = from[at[t] + i * task->to_column];
+        } else {
+            for (int64_t i = 0; i < count; i++, from += task->to_column)
+                for (int64_t t = 0; t < terms; t++) to[t * PANEL + i] = from[at[t]];
+        }
+        for (int64_t t = 0; t < terms; t++) memset(to + t * PANEL + count, 0, (size_t)(PANEL - count) * sizeof *to);
     }
 }
 
