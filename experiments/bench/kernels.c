@@ -280,6 +280,41 @@ static const struct conv_row convs[] = {
     {"mobilenet 3x3 14 384 depthwise", 8, 14, 384, 384, 3, 1, 1, 384},
 };
 
+/* ---- Winograd beside the product where it begins to pay: few tiles or channels. */
+static const struct conv_row limits[] = {
+    {"limit 16 tiles 512-512", 1, 14, 512, 512, 3, 1, 1, 1},
+    {"limit 32 tiles 512-512", 2, 14, 512, 512, 3, 1, 1, 1},
+    {"limit 16 tiles 256-256", 1, 14, 256, 256, 3, 1, 1, 1},
+    {"limit 32 tiles 256-256", 2, 14, 256, 256, 3, 1, 1, 1},
+    {"limit 56 16-16", 4, 56, 16, 16, 3, 1, 1, 1},
+    {"limit 56 8-32", 4, 56, 8, 32, 3, 1, 1, 1},
+    {"limit 56 32-8", 4, 56, 32, 8, 3, 1, 1, 1},
+    {"limit 56 3-64", 4, 56, 3, 64, 3, 1, 1, 1},
+};
+
+static double time_own(const struct own *own, enum conv_pass pass)
+{
+    const double began = seconds();
+    own_run(own, pass);
+    return seconds() - began;
+}
+
+static void time_limits(enum order order)
+{
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+        for (enum conv_pass pass = 0; pass < CONV_PASSES; pass++) {
+            const struct conv_row *r = &limits[i];
+            struct own own[2];
+            double least[2] = {0};
+            if (!wanted(r->name, passes[pass])) continue;
+            for (int w = 0; w < 2; w++) own_open(r, pass, r->side, order, w == 0, &own[w]);
+            for (int c = 0; c < 2 * calls; c++) least[c % 2] = lesser_time(least[c % 2], time_own(&own[c % 2], pass));
+            printf("%-34s %-8s %8.2f %8.2f of the product %15.2f\n", r->name, passes[pass], least[0] * 1e3,
+                   least[1] * 1e3, least[1] / least[0]);
+            for (int w = 0; w < 2; w++) own_close(&own[w]);
+        }
+}
+
 /* Rows of a network follow each other; its name is the first word. */
 static void time_network(size_t first, size_t end, enum order order, dnnl_engine_t engine, dnnl_stream_t stream)
 {
@@ -303,6 +338,7 @@ static void time_convs(void)
         time_network(first, end, blocked, engine, stream);
         time_network(first, end, ORDER_LOGICAL, engine, stream);
     }
+    time_limits(blocked);
     dnnl_close(engine, stream);
 }
 

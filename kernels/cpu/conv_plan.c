@@ -114,25 +114,22 @@ static void search(struct backend *backend, const struct conv_request *request, 
     }
 }
 
-/* Below so many tiles in a batch, or channels of x or y, Winograd is not worth its transforms. One thread, beside
- * direct: with 16 tiles of 512 or 256 channels, forward took 1.1 to 1.3 times as long with AVX-512, 0.9 to 1.1 with
- * AVX2; with 32, 0.8 to 1.05 and 0.8, the gradient of weights 0.6. From 16 channels to 16 it took 0.6 to 1.0; from 8 to
- * 32, 0.85 and 1.06; from 3 to 64, 1.6 with AVX-512. */
-enum { TILES_LEAST = 32, CHANNELS_LEAST = 16 };
+/* With fewer tiles in a batch Winograd's transforms of weights take too long. From 16 on it was faster than the product
+ * with every number of channels that experiments/bench/kernels.c measures (its rows `limit`): 1.2 to 3 times, the
+ * gradient of the weights of 3 channels to 64 1.1 times. */
+enum { TILES_LEAST = 16 };
 
 /* With algorithm winograd it is used wherever it can be. */
 static bool plan_winograd(const struct backend *backend, const struct conv_request *request, struct winograd *winograd)
 {
     const struct backend_options *options = &backend->options;
-    const int64_t *weights = request->weights->dim;
     if (options->conv_algorithm == CONV_DIRECT || request->groups != 1 || request->kernel != KERNEL ||
         request->stride != 1)
         return false;
     if (!winograd_make(request->pass, request->x, request->y, request->padding, options->threads,
                        options->scratch_limit, winograd))
         return false;
-    return options->conv_algorithm == CONV_WINOGRAD ||
-           (winograd->tiles >= TILES_LEAST && weights[0] >= CHANNELS_LEAST && weights[1] >= CHANNELS_LEAST);
+    return options->conv_algorithm == CONV_WINOGRAD || winograd->tiles >= TILES_LEAST;
 }
 
 /* Groups of fewer channels fill too little of a panel. */
