@@ -1,4 +1,4 @@
-/* The cpu backend: oneDNN kernels on host memory.
+/* The cpu backend: kernels of our own, and oneDNN's pools, on host memory.
  *
  * Contract: layouts depend on shapes, options and instruction set alone, never on a timing, so that two runs agree.
  * Memory is reserved with huge pages and touched by all threads before a run. */
@@ -33,7 +33,7 @@ static enum status cpu_open(struct backend *backend)
     backend->isa = dnnl_isa(&cpu->blocked);
     dnnl_library(cpu->libraries, sizeof cpu->libraries);
     backend->libraries = cpu->libraries;
-    backend->convolutions = "Winograd (" LANES_ISA ") and direct convolutions";
+    backend->convolutions = "Winograd and products (" LANES_ISA ")";
     enum status status = dnnl_open(&cpu->engine, &cpu->stream);
     if (status == ST_OK)
         backend->vendor = cpu;
