@@ -23,9 +23,11 @@ struct stream patches_stream(const struct patches *p, int64_t patch, int64_t cou
 {
     struct spot spot;
     int64_t line, first;
-    if (!stream_place(ratio_up(p->channels, SKEW), count, lines, number, &line, &first)) return (struct stream){NULL};
+    const int64_t width = lesser(16, p->image.block);
+    if (!stream_place(ratio_up(p->channels, width), count, lines, number, &line, &first)) return (struct stream){NULL};
     find_spots(p, patch + first, 1, &spot);
-    return (struct stream){p->data + spot.at + channel_at(&p->image, p->first + line * SKEW), p->image.block * p->step};
+    return (struct stream){p->data + spot.at + channel_at(&p->image, p->first + line * width),
+                           p->image.block * p->step};
 }
 
 struct stream pixels_stream(const struct pixels *p, int64_t pixel, int64_t count, int64_t lines, int64_t *number)
@@ -111,6 +113,8 @@ void patches_gather(const struct patches *p, int64_t patch, int64_t count, int64
             copy_pixels(p, spot, count, &run, 16, true, to + t, stride);
         else if (run.count == 16)
             copy_pixels(p, spot, count, &run, 16, false, to + t, stride);
+        else if (run.count == 8 && LANES == 8)
+            copy_pixels(p, spot, count, &run, 8, inside, to + t, stride);
         else
             copy_pixels(p, spot, count, &run, run.count, inside, to + t, stride);
         t += run.count;
