@@ -17,17 +17,18 @@ enum { SKEW = 16 };
 static inline int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t multiple(int64_t a, int64_t of) { return (a + of - 1) / of * of; }
 
-/* sums[r * to + c] = (add: +=) the sum of a[r * row + i * term] b[i * PANEL + c] over i < terms, ascending. What lies
- * from next on, one place every step floats a term, is fetched meanwhile. */
-INLINED void multiply(int64_t terms, const float *a, int64_t row, int64_t term, const float *b, float *sums, int64_t to,
-                      bool add, const float *next, int64_t step)
+/* sums[r * to + c] = (add: +=) the sum of a[r * row + i * term] b[i * PANEL + c] over i < terms, ascending, for
+ * c < vectors * LANES; vectors is 1 or 2, a constant of a call. What lies from next on, one place every step floats a
+ * term, is fetched meanwhile. */
+INLINED void multiply_vectors(int vectors, int64_t terms, const float *a, int64_t row, int64_t term, const float *b,
+                              float *sums, int64_t to, bool add, const float *next, int64_t step)
 {
     lanes s[ROWS][2];
 #pragma GCC unroll 12
     for (int r = 0; r < ROWS; r++) s[r][0] = s[r][1] = (lanes){0};
     for (int r = 0; r < ROWS * PANEL; r += 16) __builtin_prefetch(sums + r / PANEL * to + r % PANEL, 1);
     for (int64_t i = 0; i < terms; i++, b += PANEL, a += term, next += step) {
-        const lanes b0 = lanes_load(b), b1 = lanes_load(b + LANES);
+        const lanes b0 = lanes_load(b), b1 = vectors > 1 ? lanes_load(b + LANES) : (lanes){0};
         const float *third = a;
         __builtin_prefetch(next);
 #pragma GCC unroll 4
@@ -36,14 +37,22 @@ INLINED void multiply(int64_t terms, const float *a, int64_t row, int64_t term, 
             for (int r = 0; r < THIRD; r++) {
                 const lanes x = lanes_all(third[r * row]);
                 s[q + r][0] = lanes_fma(x, b0, s[q + r][0]);
-                s[q + r][1] = lanes_fma(x, b1, s[q + r][1]);
+                if (vectors > 1) s[q + r][1] = lanes_fma(x, b1, s[q + r][1]);
             }
         }
     }
 #pragma GCC unroll 12
     for (int r = 0; r < ROWS; r++) {
         float *at = sums + r * to;
-        if (add) s[r][0] += lanes_load(at), s[r][1] += lanes_load(at + LANES);
-        lanes_store(at, s[r][0]), lanes_store(at + LANES, s[r][1]);
+        for (int v = 0; v < vectors; v++) {
+            if (add) s[r][v] += lanes_load(at + v * LANES);
+            lanes_store(at + v * LANES, s[r][v]);
+        }
     }
+}
+
+INLINED void multiply(int64_t terms, const float *a, int64_t row, int64_t term, const float *b, float *sums, int64_t to,
+                      bool add, const float *next, int64_t step)
+{
+    multiply_vectors(2, terms, a, row, term, b, sums, to, add, next, step);
 }

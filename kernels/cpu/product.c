@@ -125,15 +125,19 @@ static struct stream stream_at(const struct packed *p, int64_t number, const flo
     return stream.from != NULL ? stream : (struct stream){from, PANEL / ratio_up(p->rows, ROWS)};
 }
 
-/* The sums of panel number panel; next: the panel that follows. */
-static __attribute__((noinline)) void panel_sums(const struct packed *p, int64_t panel, const float *b,
+/* The sums of panel number panel, of which columns exist; next: the panel that follows. */
+static __attribute__((noinline)) void panel_sums(const struct packed *p, int64_t panel, int64_t columns, const float *b,
                                                  const float *next, float *sums)
 {
     const int64_t parts = ratio_up(p->rows, ROWS);
     for (int64_t r = 0; r < parts; r++) {
         const struct stream stream = stream_at(p, panel * parts + r, next + r * p->terms * PANEL / parts);
-        multiply(p->terms, p->a + r * ROWS * p->row, p->row, p->term, b, sums + r * ROWS * p->stride, p->stride, p->add,
-                 stream.from, stream.step);
+        const float *a = p->a + r * ROWS * p->row;
+        float *to = sums + r * ROWS * p->stride;
+        if (columns > LANES)
+            multiply(p->terms, a, p->row, p->term, b, to, p->stride, p->add, stream.from, stream.step);
+        else
+            multiply_vectors(1, p->terms, a, p->row, p->term, b, to, p->stride, p->add, stream.from, stream.step);
     }
 }
 
@@ -173,7 +177,8 @@ static void part_sums(const struct product *p, const struct product_plan *plan, 
         if (columns == NULL) p->pack_columns(of, &some, room->columns, distance);
         const float *b = columns != NULL ? columns + some.term * PANEL : room->columns;
         for (int64_t c = 0; c < part->columns; c += PANEL, b += distance)
-            panel_sums(&packed, c / PANEL, b, c + PANEL < part->columns ? b + distance : b, room->sums + c);
+            panel_sums(&packed, c / PANEL, part->columns - c, b, c + PANEL < part->columns ? b + distance : b,
+                       room->sums + c);
     }
 }
 
