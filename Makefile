@@ -13,6 +13,7 @@
 # make bench         measures against PyTorch and TensorFlow [ARGS=...]
 # make test-torch    tests experiments/torch with the PyTorch of TORCH_PYTHON, build/bench-venv or python3; 77: none has it
 # make bench-torch   measures experiments/torch beside PyTorch [ARGS="--out results/bench-torch.md"]
+# make bench-kernels times the cpu backend's kernels beside oneDNN's [ARGS="THREADS CALLS WORD"]
 # make bench-engines checks what `optimal` promises over many models, and what its engines win; bench-limits what limits cost;
 #                    bench-programme compares it with an integer programme
 # make numerics      compares gradients with a computation in float64
@@ -261,6 +262,9 @@ bench: all $(BUILD)/peak
 bench-engines bench-limits bench-programme: all $(BUILD)/has-exp-plans
 	REMATCH_BIN=$(abspath $(BUILD))/rematch /usr/bin/python3 experiments/bench/$(@:bench-%=%).py $(ARGS)
 
+bench-kernels: $(BUILD)/kernels-bench
+	OMP_WAIT_POLICY=passive $(BUILD)/kernels-bench $(ARGS)
+
 # ---- The package for PyTorch; its script ends with 77 where no Python has torch.
 test-torch: all
 	@REMATCH_BIN=$(abspath $(BUILD))/rematch experiments/torch/run.sh -m unittest $(or $(ARGS),discover -t . -s tests)
@@ -329,5 +333,5 @@ clean:
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 ALWAYS:
-.PHONY: all deps test test-torch bench-torch install check check-format check-layering check-calls check-tables experiments-md bench bench-engines bench-limits bench-programme gpu-bundle numerics readme-picture exp-list format clean $(EXPERIMENTS) $(PLANS) ALWAYS
+.PHONY: all deps test test-torch bench-torch install check check-format check-layering check-calls check-tables experiments-md bench bench-kernels bench-engines bench-limits bench-programme gpu-bundle numerics readme-picture exp-list format clean $(EXPERIMENTS) $(PLANS) ALWAYS
 .SECONDARY:
