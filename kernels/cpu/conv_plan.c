@@ -116,8 +116,9 @@ static void search(struct backend *backend, const struct conv_request *request, 
 
 /* With fewer tiles in a batch Winograd's transforms of weights take too long. From 16 on it was faster than the product
  * with every number of channels that experiments/bench/kernels.c measures (its rows `limit`): 1.2 to 3 times, the
- * gradient of the weights of 3 channels to 64 1.1 times. */
-enum { TILES_LEAST = 16 };
+ * gradient of the weights of 3 channels to 64 1.1 times. But few tiles of few channels take less memory than its
+ * scratch. */
+enum { TILES_LEAST = 16, TILES_MANY = 1024, CHANNELS_LEAST = 16 };
 
 /* With algorithm winograd it is used wherever it can be. */
 static bool plan_winograd(const struct backend *backend, const struct conv_request *request, struct winograd *winograd)
@@ -129,7 +130,9 @@ static bool plan_winograd(const struct backend *backend, const struct conv_reque
     if (!winograd_make(request->pass, request->x, request->y, request->padding, options->threads,
                        options->scratch_limit, winograd))
         return false;
-    return options->conv_algorithm == CONV_WINOGRAD || winograd->tiles >= TILES_LEAST;
+    const int64_t *weights = request->weights->dim, least = lesser(weights[0], weights[1]);
+    return options->conv_algorithm == CONV_WINOGRAD ||
+           winograd->tiles >= (least < CHANNELS_LEAST ? TILES_MANY : TILES_LEAST);
 }
 
 /* Groups of fewer channels fill too little of a panel: of 4 channels each, oneDNN is up to 12 times as fast. */

@@ -46,8 +46,8 @@ Test(layouts, winograd_needs_tiles)
     static const struct {
         int64_t side, in, out, batch;
         bool used;
-    } rows[] = {{224, 3, 64, 1, true},   {64, 64, 8, 4, true},  {12, 512, 512, 1, false},
-                {14, 512, 512, 1, true}, {7, 64, 64, 3, false}, {7, 64, 64, 4, true}};
+    } rows[] = {{224, 3, 64, 1, true}, {64, 64, 8, 4, true}, {12, 512, 512, 1, false}, {14, 512, 512, 1, true},
+                {7, 64, 64, 3, false}, {7, 64, 64, 4, true}, {64, 64, 8, 3, false}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (int algorithm = CONV_AUTO; algorithm <= CONV_WINOGRAD; algorithm++) {
             struct subject_case c = {"conv", IMAGE(rows[i].side, rows[i].side, rows[i].in),
