@@ -10,6 +10,9 @@
 enum { ROWS_BLOCK = 192, ROWS_SPANS = 384, ROWS_LEAST = 48, COLUMNS_BLOCK = 768 };
 /* Floats of scratch that threads share. */
 enum { MOST_SHARED = 3 << 20 };
+/* Multiplications of a thread, about 10 microseconds: of less work, starting threads and their scratch are not worth
+ * it. */
+enum { WORK_LEAST = 1 << 19 };
 
 /* Scratch of a thread: packed rows, sums, and where they are needed a block's packed columns and the total of spans. */
 struct room {
@@ -84,8 +87,16 @@ static void fit_workers(const struct product *p, int64_t threads, int64_t room, 
     plan->scratch = (size_t)(shared + plan->workers * each) * sizeof(float);
 }
 
-struct product_plan product_plan(const struct product *p, int64_t threads, uint64_t limit)
+/* Threads that have enough to do, one at least. */
+static int64_t useful_threads(const struct product *p, int64_t threads)
 {
+    const double work = (double)p->rows * (double)p->columns * (double)p->terms;
+    return work < (double)threads * WORK_LEAST ? 1 + (int64_t)(work / WORK_LEAST) : threads;
+}
+
+struct product_plan product_plan(const struct product *p, int64_t most_threads, uint64_t limit)
+{
+    const int64_t threads = useful_threads(p, most_threads);
     struct product_plan plan = {
         .rows = lesser(p->spans ? ROWS_SPANS : ROWS_BLOCK, multiple(p->rows, ROWS_MOST)),
         .columns = lesser(COLUMNS_BLOCK, multiple(p->columns, PANEL_MOST)),
@@ -308,7 +319,7 @@ static void run_spans(struct run *run)
     for (run->first = 0; run->first < spans; run->first += run->count) {
         run->count = lesser(run->plan->together, spans - run->first);
         run->next = 0;
-#pragma omp parallel
+#pragma omp parallel if (run->plan->workers > 1)
         {
             sum_spans(run);
 #pragma omp barrier
@@ -319,7 +330,7 @@ static void run_spans(struct run *run)
 
 static void run_turn(struct run *run)
 {
-#pragma omp parallel
+#pragma omp parallel if (run->plan->workers > 1)
     {
         pack_turn(run, omp_get_thread_num(), omp_get_num_threads());
 #pragma omp barrier
