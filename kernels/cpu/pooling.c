@@ -1,131 +1,266 @@
-/* Pooling by oneDNN, global average pooling by loops.
+/* Pooling, in any layout.
  *
- * Contract: of equal maxima in a window the first in row order gets the gradient, by 8-bit indices that forward saves
- * (32-bit for windows of more than 256 elements). Averages save nothing. A window of one element needs no indices, and
- * with stride 1 it is the identity. A relu after max-pool is a pass of our own over y, its derivative one in place on
- * dy. The library ignores a NaN in a window, where the reference returns it. */
+ * Contract: these definitions give every bit, whatever the vectors, threads and layout. Of a window's places inside the
+ * image in row order, max pooling takes the largest, of equal ones the first, of NaNs the first; so does the backward,
+ * by 8-bit indices that forward saves or, of windows of more than 256 places, by searching x again. An average is the
+ * sum of its places from 0 in row order, divided by their number. A gradient of the input is a sum from 0 over the
+ * windows in row order of the outputs, of dy or, of averages, of dy divided by that number. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cpu.h"
 #include "element_loops.h"
+#include "image.h"
+#include "lanes.h"
+#include "panel.h"
+#include "numerics/shape.h"
 
-enum { FORWARD, FORWARD_SAVING, BACKWARD, POOL_CALLS };
+enum { INDICES = 256 }; /* that 8 bits can tell apart */
+
+typedef uint8_t lane_bytes __attribute__((vector_size(LANES)));
 
 struct pool {
     struct backend *backend;
     struct extent x, y;
-    struct call call[POOL_CALLS]; /* arguments: from, to, indices, scratch */
-    bool identity, relu;
+    struct image from, to; /* x, y */
+    int64_t kernel, stride, padding;
+    bool max, saves, count_padding, identity, relu;
 };
 
-static void pool_release(void *state)
+static void describe(const struct pool *p, struct footprint *footprint)
 {
-    struct pool *pool = state;
-    for (int i = 0; i < POOL_CALLS; i++) call_release(&pool->call[i]);
-    free(pool);
+    *footprint = (struct footprint){.implementation = p->identity ? "identity" : "loops",
+                                    .y_over_x = p->identity,
+                                    .passes_gradient = p->identity,
+                                    .saved = p->saves ? (size_t)p->y.count : 0};
+    if (p->saves) footprint->reads[PART_INDEX_INPUT] |= READS_SAVED;
+    if (p->max && !p->saves) footprint->reads[PART_INDEX_INPUT] |= READS_X;
+    if (p->relu) footprint->reads[PART_INDEX_INPUT] |= READS_Y;
 }
 
-/* Describes and creates the three calls. */
-static enum status make_calls(struct pool *pool, const struct node *node, bool max)
-{
-    static const int forward[] = {DNNL_ARG_SRC, DNNL_ARG_DST, DNNL_ARG_WORKSPACE, DNNL_ARG_SCRATCHPAD};
-    static const int backward[] = {DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_SRC, DNNL_ARG_WORKSPACE, DNNL_ARG_SCRATCHPAD};
-    const struct cpu *cpu = cpu_of(pool->backend);
-    struct pool_call want = {
-        .max = max,
-        .count_padding = !strcmp(node->layer->name, "avg_pool") && node_integer(node, "count_padding"),
-        .kernel = node_integer(node, "kernel"),
-        .padding = node_integer(node, "padding"),
-    };
-    const int64_t stride = node_integer(node, "stride");
-    want.stride = stride > 0 ? stride : want.kernel;
-    want.x = tensor_images(pool->x.batch, &pool->x.shape, pool->x.layout);
-    want.y = tensor_images(pool->y.batch, &pool->y.shape, pool->y.layout);
-    struct call *call = pool->call;
-    bool found = call_pool(cpu->engine, &want, NULL, &call[FORWARD]);
-    want.save = true;
-    found = found && call_pool(cpu->engine, &want, NULL, &call[FORWARD_SAVING]) &&
-            call_pool(cpu->engine, &want, &call[FORWARD_SAVING], &call[BACKWARD]);
-    if (!found) return fail(ST_FAILED, "oneDNN has no such pooling");
-    for (int i = 0; i < POOL_CALLS; i++)
-        TRY(call_ready(&call[i], cpu->engine, cpu->stream, 4, i == BACKWARD ? backward : forward));
-    return ST_OK;
-}
-
-static enum status pool_prepare(struct backend *backend, const struct graph *graph, const struct node *node, bool max,
+static enum status pool_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
                                 struct footprint *footprint, void **state)
 {
-    struct pool *pool = allocate(1, sizeof *pool);
-    *pool = (struct pool){.backend = backend};
-    pool->x = extent_of(graph, node->inputs[0]);
-    pool->y = extent_of(graph, node->output);
-    pool->relu = node->activation == ACTIVATION_RELU;
-    pool->identity = node_integer(node, "kernel") == 1 && node_integer(node, "stride") <= 1 && !pool->relu;
-    *state = pool;
-    if (pool->identity) {
-        *footprint = (struct footprint){.y_over_x = true, .passes_gradient = true, .implementation = "identity"};
-        return ST_OK;
-    }
-    enum status status = make_calls(pool, node, max);
-    if (status != ST_OK) {
-        pool_release(pool);
-        return status;
-    }
-    const struct call *call = pool->call;
-    const size_t plain = call_scratch(&call[FORWARD]), saving = call_scratch(&call[FORWARD_SAVING]);
-    *footprint = (struct footprint){
-        .saved = max ? call_bytes(&call[FORWARD_SAVING], DNNL_ARG_WORKSPACE) : 0,
-        .forward_scratch = plain > saving ? plain : saving,
-        .backward_scratch = {0, call_scratch(&call[BACKWARD])},
-        .reads = {0, (max ? READS_SAVED : 0u) | (pool->relu ? READS_Y : 0u)},
-        .writes_dy = pool->relu,
-        .implementation = call_implementation(&call[FORWARD_SAVING]),
-    };
+    struct pool *p = *state = allocate(1, sizeof *p);
+    const int64_t stride = node_integer(node, "stride");
+    const bool mean = strcmp(node->layer->name, "avg_pool") == 0;
+    *p = (struct pool){.backend = backend,
+                       .x = extent_of(graph, node->inputs[0]),
+                       .y = extent_of(graph, node->output),
+                       .kernel = node_integer(node, "kernel"),
+                       .padding = node_integer(node, "padding"),
+                       .relu = node->activation == ACTIVATION_RELU};
+    p->from = image_of(&p->x);
+    p->to = image_of(&p->y);
+    p->stride = stride > 0 ? stride : p->kernel;
+    p->max = !mean && p->kernel > 1; /* of one place, the mean is the largest */
+    p->saves = p->max && p->kernel * p->kernel <= INDICES;
+    p->count_padding = mean && node_integer(node, "count_padding");
+    p->identity = p->kernel == 1 && p->stride == 1 && !p->relu;
+    describe(p, footprint);
     return ST_OK;
 }
 
-static enum status max_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
-                               struct footprint *footprint, void **state)
+/* The places of an output's window that lie in the image: rows [top, bottom) and columns [left, right). Places are
+ * numbered in row order from the window's corner, which may lie outside. */
+struct area {
+    int64_t top, bottom, left, right, corner_y, corner_x;
+};
+
+static struct area area_at(const struct pool *p, int64_t row, int64_t column)
 {
-    return pool_prepare(backend, graph, node, node_integer(node, "kernel") > 1, footprint, state);
+    const int64_t y = row * p->stride - p->padding, x = column * p->stride - p->padding;
+    return (struct area){.top = y > 0 ? y : 0,
+                         .bottom = lesser(y + p->kernel, p->from.height),
+                         .left = x > 0 ? x : 0,
+                         .right = lesser(x + p->kernel, p->from.width),
+                         .corner_y = y,
+                         .corner_x = x};
 }
 
-static enum status avg_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
-                               struct footprint *footprint, void **state)
+static float counted(const struct pool *p, const struct area *a)
 {
-    return pool_prepare(backend, graph, node, false, footprint, state);
+    return (float)(p->count_padding ? p->kernel * p->kernel : (a->bottom - a->top) * (a->right - a->left));
+}
+
+/* For each place of an area, in row order: its pixel in an image, and its number. */
+#define FOR_PLACES(p, a, pixel, place)                                                                                 \
+    for (int64_t h = (a)->top; h < (a)->bottom; h++)                                                                   \
+        for (int64_t pixel = h * (p)->from.width + (a)->left,                                                          \
+                     place = (h - (a)->corner_y) * (p)->kernel + (a)->left - (a)->corner_x,                            \
+                     end = pixel + (a)->right - (a)->left;                                                             \
+             pixel < end; pixel++, place++)
+
+INLINED lane_bits lane_bits_all(int64_t number) { return (lane_bits){0} + (int32_t)number; }
+
+INLINED lanes load(const float *from, int64_t count)
+{
+    return count == LANES ? lanes_load(from) : lanes_load_part(from, count);
+}
+
+INLINED void store(float *to, lanes v, int64_t count)
+{
+    if (count == LANES)
+        lanes_store(to, v);
+    else
+        lanes_store_part(to, v, count);
+}
+
+/* The largest element of count channels from x on, and the number of its place. */
+INLINED lanes search(const struct pool *p, const float *x, const struct area *a, int64_t count, lane_bits *winner)
+{
+    lanes most = {0};
+    bool first = true;
+    FOR_PLACES (p, a, pixel, place) {
+        const lanes v = load(x + pixel * p->from.block, count);
+        const lane_bits larger = first ? ~(lane_bits){0} : (v > most) | ((v != v) & (most == most));
+        most = (lanes)(((lane_bits)v & larger) | ((lane_bits)most & ~larger));
+        *winner = (lane_bits_all(place) & larger) | (*winner & ~larger);
+        first = false;
+    }
+    return most;
+}
+
+INLINED lanes mean(const struct pool *p, const float *x, const struct area *a, int64_t count)
+{
+    lanes sum = {0};
+    FOR_PLACES (p, a, pixel, place) sum += load(x + pixel * p->from.block, count);
+    return sum / lanes_all(counted(p, a));
+}
+
+static void save(uint8_t *to, lane_bits winner, int64_t count)
+{
+    const lane_bytes bytes = __builtin_convertvector(winner, lane_bytes);
+    if (count == LANES)
+        memcpy(to, &bytes, sizeof bytes);
+    else
+        memcpy(to, &bytes, (size_t)count);
+}
+
+static lane_bits saved(const uint8_t *from, int64_t count)
+{
+    lane_bytes bytes = {0};
+    if (count == LANES)
+        memcpy(&bytes, from, sizeof bytes);
+    else
+        memcpy(&bytes, from, (size_t)count);
+    return __builtin_convertvector(bytes, lane_bits);
+}
+
+/* Some channels of an output: at is its place in y. */
+INLINED void forward_one(const struct pool *p, const struct kernel_args *args, const float *x, const struct area *a,
+                         int64_t at, int64_t count)
+{
+    lane_bits winner = {0};
+    lanes y = p->max ? search(p, x, a, count, &winner) : mean(p, x, a, count);
+    if (p->relu) y = lanes_rectified(y);
+    store((float *)args->y + at, y, count);
+    if (p->saves && args->save) save((uint8_t *)args->saved + at, winner, count);
+}
+
+/* The channels that lie together from channel on, of a row of outputs. */
+static void forward_row(const struct pool *p, const struct kernel_args *args, int64_t sample, int64_t channel,
+                        int64_t row)
+{
+    const float *x = (const float *)args->x[0] + sample * p->from.sample + channel_at(&p->from, channel);
+    const int64_t first = sample * p->to.sample + channel_at(&p->to, channel), block = p->to.block;
+    for (int64_t column = 0; column < p->to.width; column++) {
+        const struct area a = area_at(p, row, column);
+        const int64_t at = first + (row * p->to.width + column) * block;
+        int64_t c = 0;
+        for (; c + LANES <= block; c += LANES) forward_one(p, args, x + c, &a, at + c, LANES);
+        if (c < block) forward_one(p, args, x + c, &a, at + c, block - c);
+    }
 }
 
 static enum status pool_forward(void *state, const struct kernel_args *args)
 {
-    struct pool *pool = state;
-    if (pool->identity) {
-        if (args->y != args->x[0]) copy_bytes(args->y, args->x[0], (size_t)pool->x.count * sizeof(float));
-    } else {
-        const struct call *call = &pool->call[args->save ? FORWARD_SAVING : FORWARD];
-        TRY(call_run(call, (const void *[]){args->x[0], args->y, args->saved, args->scratch}));
-        if (pool->relu) relu_apply(args->y, args->y, pool->y.count);
+    const struct pool *p = state;
+    if (!p->identity) {
+#pragma omp parallel for collapse(3) schedule(static)
+        for (int64_t n = 0; n < p->x.batch; n++)
+            for (int64_t c = 0; c < p->to.padded; c += p->to.block)
+                for (int64_t row = 0; row < p->to.height; row++) forward_row(p, args, n, c, row);
+    } else if (args->y != args->x[0]) {
+        copy_bytes(args->y, args->x[0], (size_t)p->x.count * sizeof(float));
     }
-    clock_lap(pool->backend, CLOCK_POOL);
+    clock_lap(p->backend, CLOCK_POOL);
     return ST_OK;
+}
+
+/* Some channels of an image: where they lie in x and y, and how many. */
+struct strand {
+    int64_t x, y, count;
+};
+
+/* Adds an output's gradient to its window's. */
+INLINED void backward_one(const struct pool *p, const struct kernel_args *args, const struct strand *s,
+                          const struct area *a, int64_t pixel_y, int64_t count)
+{
+    const int64_t at = s->y + pixel_y * p->to.block;
+    float *dx = (float *)args->dx[0] + s->x;
+    lanes dy = load((const float *)args->dy + at, count);
+    lane_bits winner = {0};
+    if (p->relu) dy = lanes_keep(dy, load((const float *)args->y + at, count) > (lanes){0});
+    if (p->saves)
+        winner = saved((const uint8_t *)args->saved + at, count);
+    else if (p->max)
+        search(p, (const float *)args->x[0] + s->x, a, count, &winner);
+    else
+        dy /= lanes_all(counted(p, a));
+    FOR_PLACES (p, a, pixel, place) {
+        float *to = dx + pixel * p->from.block;
+        const lanes share = p->max ? lanes_keep(dy, winner == lane_bits_all(place)) : dy;
+        store(to, load(to, count) + share, count);
+    }
+}
+
+/* Zeros in rows [from, to) of dx, just before windows reach them. */
+static void clear_rows(const struct pool *p, float *dx, int64_t from, int64_t to, int64_t count)
+{
+    for (int64_t i = from * p->from.width; i < to * p->from.width; i++) store(dx + i * p->from.block, (lanes){0}, count);
+}
+
+static void backward_strand(const struct pool *p, const struct kernel_args *args, const struct strand *s)
+{
+    float *dx = (float *)args->dx[0] + s->x;
+    int64_t cleared = 0;
+    for (int64_t row = 0; row < p->to.height; row++) {
+        for (int64_t column = 0; column < p->to.width; column++) {
+            const struct area a = area_at(p, row, column);
+            if (a.bottom > cleared) clear_rows(p, dx, cleared, a.bottom, s->count), cleared = a.bottom;
+            if (s->count == LANES)
+                backward_one(p, args, s, &a, row * p->to.width + column, LANES);
+            else
+                backward_one(p, args, s, &a, row * p->to.width + column, s->count);
+        }
+    }
+    clear_rows(p, dx, cleared, p->from.height, s->count);
 }
 
 static enum status pool_backward(void *state, const struct kernel_args *args)
 {
-    struct pool *pool = state;
-    if (pool->identity) {
-        if (args->dx[0] != args->dy) copy_bytes(args->dx[0], args->dy, (size_t)pool->x.count * sizeof(float));
-    } else {
-        if (pool->relu) relu_mask(args->dy, args->dy, args->y, pool->y.count);
-        TRY(call_run(&pool->call[BACKWARD], (const void *[]){args->dy, args->dx[0], args->saved, args->scratch}));
+    const struct pool *p = state;
+    const int64_t strands = ratio_up(p->to.block, LANES), blocks = p->to.padded / p->to.block;
+    if (!p->identity) {
+#pragma omp parallel for collapse(2) schedule(static)
+        for (int64_t n = 0; n < p->x.batch; n++)
+            for (int64_t i = 0; i < blocks * strands; i++) {
+                const int64_t channel = i / strands * p->to.block, c = i % strands * LANES;
+                const struct strand s = {.x = n * p->from.sample + channel_at(&p->from, channel) + c,
+                                         .y = n * p->to.sample + channel_at(&p->to, channel) + c,
+                                         .count = lesser(LANES, p->to.block - c)};
+                backward_strand(p, args, &s);
+            }
+    } else if (args->dx[0] != args->dy) {
+        copy_bytes(args->dx[0], args->dy, (size_t)p->x.count * sizeof(float));
     }
-    clock_lap(pool->backend, CLOCK_POOL);
+    clock_lap(p->backend, CLOCK_POOL);
     return ST_OK;
 }
 
-const struct kernel cpu_max_pool = {true, max_prepare, pool_forward, pool_backward, pool_release};
-const struct kernel cpu_avg_pool = {true, avg_prepare, pool_forward, pool_backward, pool_release};
+const struct kernel cpu_max_pool = {true, pool_prepare, pool_forward, pool_backward, free};
+const struct kernel cpu_avg_pool = {true, pool_prepare, pool_forward, pool_backward, free};
 
 /* The mean over whole images, {H, W, C} to {C}. Channels lie in groups, contiguous within a pixel: all of them in
  * logical order, blocks otherwise. */
