@@ -176,16 +176,6 @@ bool call_conv(dnnl_engine_t engine, const struct conv_call *conv, struct call *
     return end(&d, status, call);
 }
 
-bool call_pool(dnnl_engine_t engine, const struct pool_call *pool, const struct call *forward, struct call *call)
-{
-    struct description d = {{&pool->x, &pool->y}, 2};
-    *call = (struct call){0};
-    dnnl_status_t status = begin(&d, false, false);
-    if (status == dnnl_success)
-        status = describe_pool(engine, pool, d.desc[0], d.desc[1], forward ? forward->desc : NULL, d.attr, &call->desc);
-    return end(&d, status, call);
-}
-
 bool call_reorder(dnnl_engine_t engine, const struct tensor *from, const struct tensor *to, bool add, struct call *call)
 {
     struct description d = {{from, to}, 2};

@@ -1,4 +1,4 @@
-/* The parts of oneDNN that the kernels here need: tensors, calls, and descriptions of convolutions, poolings and
+/* The parts of oneDNN that the kernels here need: tensors, calls, and descriptions of convolutions and
  * reorders.
  *
  * Contract: describing a call and call_ready() allocate everything; call_run() binds pointers and executes. Scratchpads
@@ -52,8 +52,6 @@ void dnnl_library(char *text, size_t room);
 
 /* Each returns false where the library has no implementation. */
 bool call_conv(dnnl_engine_t engine, const struct conv_call *conv, struct call *call);
-/* forward NULL: a forward, else the backward of forward. */
-bool call_pool(dnnl_engine_t engine, const struct pool_call *pool, const struct call *forward, struct call *call);
 /* add: to += from, else to = from. */
 bool call_reorder(dnnl_engine_t engine, const struct tensor *from, const struct tensor *to, bool add,
                   struct call *call);

@@ -42,18 +42,3 @@ dnnl_status_t describe_conv(dnnl_engine_t engine, const struct conv_call *conv, 
                                                           padding);
     return status != dnnl_success ? status : dnnl_primitive_desc_create(desc, &operation, attr, engine, NULL);
 }
-
-dnnl_status_t describe_pool(dnnl_engine_t engine, const struct pool_call *pool, descriptor x, descriptor y,
-                            const_dnnl_primitive_desc_t forward, const_dnnl_primitive_attr_t attr,
-                            dnnl_primitive_desc_t *desc)
-{
-    const dnnl_dims_t strides = {pool->stride, pool->stride}, padding = {pool->padding, pool->padding};
-    const dnnl_dims_t kernel = {pool->kernel, pool->kernel};
-    const dnnl_alg_kind_t algorithm = pool_algorithm(pool);
-    dnnl_pooling_desc_t operation;
-    const dnnl_status_t status =
-        forward ? dnnl_pooling_backward_desc_init(&operation, algorithm, x, y, strides, kernel, padding, padding)
-                : dnnl_pooling_forward_desc_init(&operation, pool_kind(pool), algorithm, x, y, strides, kernel, padding,
-                                                 padding);
-    return status != dnnl_success ? status : dnnl_primitive_desc_create(desc, &operation, attr, engine, forward);
-}

@@ -49,16 +49,3 @@ dnnl_status_t describe_conv(dnnl_engine_t engine, const struct conv_call *conv, 
     return dnnl_convolution_backward_data_primitive_desc_create(desc, engine, algorithm, d->x, d->w, d->y, strides,
                                                                 no_dilation, padding, padding, NULL, attr);
 }
-
-dnnl_status_t describe_pool(dnnl_engine_t engine, const struct pool_call *pool, descriptor x, descriptor y,
-                            const_dnnl_primitive_desc_t forward, const_dnnl_primitive_attr_t attr,
-                            dnnl_primitive_desc_t *desc)
-{
-    const dnnl_dims_t strides = {pool->stride, pool->stride}, padding = {pool->padding, pool->padding};
-    const dnnl_dims_t kernel = {pool->kernel, pool->kernel};
-    if (forward != NULL)
-        return dnnl_pooling_backward_primitive_desc_create(desc, engine, pool_algorithm(pool), x, y, strides, kernel,
-                                                           no_dilation, padding, padding, forward, attr);
-    return dnnl_pooling_forward_primitive_desc_create(desc, engine, pool_kind(pool), pool_algorithm(pool), x, y,
-                                                      strides, kernel, no_dilation, padding, padding, attr);
-}

@@ -31,14 +31,6 @@ struct conv_call {
     struct tensor x, w, b, y;
 };
 
-/* A pooling. */
-struct pool_call {
-    bool max, save; /* save: writes the indices of the maxima as a workspace */
-    int64_t kernel, stride, padding;
-    bool count_padding; /* averages count it as zeros */
-    struct tensor x, y;
-};
-
 /* A descriptor of tensor's dimensions and tag, for descriptor_free(). */
 dnnl_status_t descriptor_make(const struct tensor *tensor, descriptor *desc);
 void descriptor_free(descriptor desc);
@@ -48,22 +40,9 @@ int descriptor_rank(descriptor desc);
 dnnl_status_t append_relu(dnnl_post_ops_t operations);
 dnnl_status_t append_sum(dnnl_post_ops_t operations);
 
-/* Each describes a primitive. Descriptors in the order of struct conv_call's and pool_call's tensors; b NULL: no bias;
- * forward NULL: a forward. */
+/* Describes a convolution. Descriptors in the order of struct conv_call's tensors; b NULL: no bias. */
 struct conv_descriptors {
     descriptor x, w, b, y;
 };
 dnnl_status_t describe_conv(dnnl_engine_t engine, const struct conv_call *conv, const struct conv_descriptors *d,
                             const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *desc);
-dnnl_status_t describe_pool(dnnl_engine_t engine, const struct pool_call *pool, descriptor x, descriptor y,
-                            const_dnnl_primitive_desc_t forward, const_dnnl_primitive_attr_t attr,
-                            dnnl_primitive_desc_t *desc);
-static inline dnnl_alg_kind_t pool_algorithm(const struct pool_call *pool)
-{
-    if (pool->max) return dnnl_pooling_max;
-    return pool->count_padding ? dnnl_pooling_avg_include_padding : dnnl_pooling_avg_exclude_padding;
-}
-static inline dnnl_prop_kind_t pool_kind(const struct pool_call *pool)
-{
-    return pool->save ? dnnl_forward_training : dnnl_forward_inference;
-}

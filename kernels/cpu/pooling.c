@@ -12,8 +12,8 @@
 #include "element_loops.h"
 #include "image.h"
 #include "lanes.h"
-#include "panel.h"
 #include "numerics/shape.h"
+#include "panel.h"
 
 enum { INDICES = 256 }; /* that 8 bits can tell apart */
 
@@ -27,6 +27,9 @@ struct pool {
     bool max, saves, count_padding, identity, relu;
 };
 
+/* Whether the backward finds the largest elements again. */
+static bool searches(const struct pool *p) { return p->max && !p->saves && p->kernel > 1; }
+
 static void describe(const struct pool *p, struct footprint *footprint)
 {
     *footprint = (struct footprint){.implementation = p->identity ? "identity" : "loops",
@@ -34,7 +37,7 @@ static void describe(const struct pool *p, struct footprint *footprint)
                                     .passes_gradient = p->identity,
                                     .saved = p->saves ? (size_t)p->y.count : 0};
     if (p->saves) footprint->reads[PART_INDEX_INPUT] |= READS_SAVED;
-    if (p->max && !p->saves) footprint->reads[PART_INDEX_INPUT] |= READS_X;
+    if (searches(p)) footprint->reads[PART_INDEX_INPUT] |= READS_X;
     if (p->relu) footprint->reads[PART_INDEX_INPUT] |= READS_Y;
 }
 
@@ -53,8 +56,8 @@ static enum status pool_prepare(struct backend *backend, const struct graph *gra
     p->from = image_of(&p->x);
     p->to = image_of(&p->y);
     p->stride = stride > 0 ? stride : p->kernel;
-    p->max = !mean && p->kernel > 1; /* of one place, the mean is the largest */
-    p->saves = p->max && p->kernel * p->kernel <= INDICES;
+    p->max = !mean;
+    p->saves = p->max && p->kernel > 1 && p->kernel * p->kernel <= INDICES;
     p->count_padding = mean && node_integer(node, "count_padding");
     p->identity = p->kernel == 1 && p->stride == 1 && !p->relu;
     describe(p, footprint);
@@ -111,7 +114,8 @@ INLINED lanes search(const struct pool *p, const float *x, const struct area *a,
 {
     lanes most = {0};
     bool first = true;
-    FOR_PLACES (p, a, pixel, place) {
+    FOR_PLACES(p, a, pixel, place)
+    {
         const lanes v = load(x + pixel * p->from.block, count);
         const lane_bits larger = first ? ~(lane_bits){0} : (v > most) | ((v != v) & (most == most));
         most = (lanes)(((lane_bits)v & larger) | ((lane_bits)most & ~larger));
@@ -124,7 +128,7 @@ INLINED lanes search(const struct pool *p, const float *x, const struct area *a,
 INLINED lanes mean(const struct pool *p, const float *x, const struct area *a, int64_t count)
 {
     lanes sum = {0};
-    FOR_PLACES (p, a, pixel, place) sum += load(x + pixel * p->from.block, count);
+    FOR_PLACES(p, a, pixel, place) sum += load(x + pixel * p->from.block, count);
     return sum / lanes_all(counted(p, a));
 }
 
@@ -204,11 +208,12 @@ INLINED void backward_one(const struct pool *p, const struct kernel_args *args, 
     if (p->relu) dy = lanes_keep(dy, load((const float *)args->y + at, count) > (lanes){0});
     if (p->saves)
         winner = saved((const uint8_t *)args->saved + at, count);
-    else if (p->max)
+    else if (searches(p))
         search(p, (const float *)args->x[0] + s->x, a, count, &winner);
-    else
+    else if (!p->max)
         dy /= lanes_all(counted(p, a));
-    FOR_PLACES (p, a, pixel, place) {
+    FOR_PLACES(p, a, pixel, place)
+    {
         float *to = dx + pixel * p->from.block;
         const lanes share = p->max ? lanes_keep(dy, winner == lane_bits_all(place)) : dy;
         store(to, load(to, count) + share, count);
@@ -218,7 +223,8 @@ INLINED void backward_one(const struct pool *p, const struct kernel_args *args, 
 /* Zeros in rows [from, to) of dx, just before windows reach them. */
 static void clear_rows(const struct pool *p, float *dx, int64_t from, int64_t to, int64_t count)
 {
-    for (int64_t i = from * p->from.width; i < to * p->from.width; i++) store(dx + i * p->from.block, (lanes){0}, count);
+    for (int64_t i = from * p->from.width; i < to * p->from.width; i++)
+        store(dx + i * p->from.block, (lanes){0}, count);
 }
 
 static void backward_strand(const struct pool *p, const struct kernel_args *args, const struct strand *s)

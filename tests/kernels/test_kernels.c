@@ -367,6 +367,43 @@ Test(kernels, agree_for_every_source_of_randomness, .timeout = 300)
     for (int mode = RNG_STASH; c->settings.rate > 0 && mode <= EVALUATING; mode++) check_mode(backends[k], c, mode);
 }
 
+/* What both subjects hold of a value, equal in every bit but those of a NaN. */
+static void agree_exactly(const struct subject *own, const struct subject *ref, int value, const void *a, const void *b)
+{
+    const int64_t count = subject_elements(ref, value);
+    float *one = malloc((size_t)count * 4), *other = malloc((size_t)count * 4);
+    subject_get(own, value, a, one);
+    subject_get(ref, value, b, other);
+    for (int64_t i = 0; i < count; i++)
+        cr_assert(!memcmp(&one[i], &other[i], 4) || (isnan(one[i]) && isnan(other[i])), "kernel %d: %g, expected %g",
+                  (int)own->c->settings.kernel, (double)one[i], (double)other[i]);
+    free(one), free(other);
+}
+
+/* Of equal elements the first wins, and so does a NaN: on coarse numbers with some of them. */
+Test(kernels, max_pools_select_as_the_reference_does)
+{
+    int checked = 0;
+    for (const struct subject_case *c = cases; c < cases + CASES; c++) {
+        struct subject own, ref;
+        if (strcmp(c->layer, "max_pool")) continue;
+        subject_open(&own, "cpu", c), subject_open(&ref, "ref", c);
+        const int x = ref.node->inputs[0];
+        float *values = randoms(subject_elements(&ref, x), 0);
+        for (int64_t i = 0; i < subject_elements(&ref, x); i++) values[i] = i % 23 ? roundf(2 * values[i]) / 2 : NAN;
+        subject_put(&own, x, values, own.x[0].data), subject_put(&ref, x, values, ref.x[0].data);
+        forward(&own), forward(&ref);
+        agree_exactly(&own, &ref, ref.node->output, own.y.data, ref.y.data);
+        fill_dy(&own, &ref);
+        backward(&own, false), backward(&ref, false);
+        if (!ref.footprint.passes_gradient) agree_exactly(&own, &ref, x, own.dx[0].data, ref.dx[0].data);
+        free(values);
+        subject_close(&own), subject_close(&ref);
+        checked++;
+    }
+    cr_assert(checked > 8);
+}
+
 /* From unlimited scratch down to too little for Winograd: turns of channels, then chunks of oneDNN's and a rest. */
 Test(kernels, agree_at_every_scratch_limit, .timeout = 300)
 {
