@@ -89,12 +89,33 @@ Test(bundle, plan_only_runs_nothing)
     cli_close(&cli);
 }
 
-/* With kernels of SSE4.1 every loss is another one; the variant has its baseline's bits all the same. */
-Test(bundle, with_other_kernels_the_claim_is_shown_again, .timeout = 240)
+/* Kernels of our own have the same bits with any instructions, so a bundle holds on another machine. */
+Test(bundle, with_other_instructions_every_bit_is_the_same, .timeout = 240)
 {
     struct cli cli;
     cli_open(&cli);
     cli_run(&cli, "", "run small.yaml backend.name=cpu --quiet");
+    if (cli.code == 77) cr_skip_test("no cpu backend");
+    cli_expect(&cli, 0, "bundle results/small/*.h5 -o x.tar.zst");
+    holds(&cli, "export DNNL_MAX_CPU_ISA=SSE41", "verify x.tar.zst", 0, "HOLDS: of 2 runs 2 hold");
+    cli_close(&cli);
+}
+
+/* With oneDNN's kernels of SSE4.1, which convolutions in small groups take, every loss is another one; the variant has
+ * its baseline's bits all the same. */
+Test(bundle, with_other_kernels_the_claim_is_shown_again, .timeout = 240)
+{
+    struct cli cli;
+    cli_open(&cli);
+    cli_file(&cli, "small.yaml",
+             "rematch: 1\nname: small\nmodel:\n  layers:\n"
+             "    - conv: {channels: 24, kernel: 3, padding: 1, activation: relu}\n"
+             "    - conv: {channels: 24, kernel: 3, padding: 1, groups: 6, activation: relu}\n"
+             "    - conv: {channels: 24, kernel: 3, padding: 1, groups: 6, activation: relu}\n"
+             "    - global_avg_pool\n    - linear: {units: classes}\n"
+             "data: {name: synthetic, shape: [12, 12, 3], classes: 3}\nbatch: 4\nsteps: 3\n"
+             "optimizer: {name: sgd, lr: 0.1}\nbackend: cpu\npolicy: {name: every, keep_saved: false}\n");
+    cli_run(&cli, "", "run small.yaml --quiet");
     if (cli.code == 77) cr_skip_test("no cpu backend");
     cli_expect(&cli, 0, "bundle results/small/*.h5 -o x.tar.zst");
     holds(&cli, "export DNNL_MAX_CPU_ISA=SSE41", "verify x.tar.zst", 4,
