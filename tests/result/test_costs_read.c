@@ -83,9 +83,10 @@ Test(costs, a_prediction_is_the_sum_of_its_parts)
         write_run(&run, by_place, path);
         fake_open(&f, net, folder);
         cr_assert(read_into(&f, path) == ST_OK, "%s: %s", net->name, status_message());
-        for (int i = 0; i < f.job.graph->nodes; i++)
-            time += FIRST + PARAMS * (f.job.graph->node[i].parameters > 0) +
-                    INPUT * ((network_parts(f.job.network, i) & PART_INPUT) != 0);
+        for (int i = 0; i < f.job.graph->nodes; i++) {
+            const unsigned parts = network_parts(f.job.network, i);
+            time += FIRST + PARAMS * ((parts & PART_PARAMS) != 0) + INPUT * ((parts & PART_INPUT) != 0);
+        }
         struct plan *stored = plan_of(&f, "store_all", ""),
                     *segments = plan_of(&f, "segments", "segments=2 keep_last=false keep_saved=false");
         cr_expect(stored->time == time && stored->slowdown == 1, "%s: %.0f, not %.0f", net->name, stored->time, time);

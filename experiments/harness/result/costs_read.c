@@ -116,15 +116,21 @@ static struct cost cost_of(const struct reading_costs *c, int node)
     return cost;
 }
 
+/* Of one kind, with the same passes: a frozen node has no gradient of its parameters to time. */
+static bool is_alike(const struct reading_costs *c, int a, int b)
+{
+    return is_same_kind(&c->ours.node[a], &c->ours.node[b]) &&
+           network_parts(c->job->network, a) == network_parts(c->job->network, b);
+}
+
 static void set_costs(struct reading_costs *c)
 {
     struct network *network = c->job->network;
-    const struct plan_data_node *node = c->ours.node;
-    int *first; /* by node: the first one of its kind */
+    int *first; /* by node: the first one that is alike */
     NEW(c->region, first, (size_t)c->ours.nodes);
     for (int i = 0; i < c->ours.nodes; i++) {
         const struct cost cost = cost_of(c, i);
-        while (first[i] < i && !is_same_kind(&node[first[i]], &node[i])) first[i]++;
+        while (first[i] < i && !is_alike(c, first[i], i)) first[i]++;
         struct cost *least = &network->cost[first[i]];
         if (first[i] == i) *least = cost;
         if (cost.forward + cost.once < least->forward + least->once)
