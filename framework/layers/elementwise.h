@@ -4,13 +4,14 @@
  *     static double value(double x, const void *settings);                  y
  *     static double gradient(double dy, double at, const void *settings);   dx
  *
- * at is x where the backward reads x, else y. Other backends compute the same functions in float, by
- * numerics/element_functions.h. */
+ * at is x where the backward reads x, y where it reads y, else dy. Other backends compute the same functions in float,
+ * by numerics/element_functions.h. */
 #pragma once
 
 #include "model/reference.h"
 
-/* read: READS_X or READS_Y; then other members of struct layer: element_flops, and LAYER_SETTINGS where there are any.
+/* read: READS_X, READS_Y or 0; then other members of struct layer: element_flops, and LAYER_SETTINGS where there are
+ * any.
  */
 #define ELEMENTWISE(word, text, read, ...)                                                                             \
     static enum status forward(void *state, const struct kernel_args *args)                                            \
@@ -24,7 +25,7 @@
     static enum status backward(void *state, const struct kernel_args *args)                                           \
     {                                                                                                                  \
         const struct reference *r = state;                                                                             \
-        const float *at = (read) == READS_X ? args->x[0] : args->y, *dy = args->dy;                                    \
+        const float *at = kernel_at(read, args), *dy = args->dy;                                                       \
         float *dx = args->dx[0];                                                                                       \
         for (int64_t i = 0; i < r->batch * r->x_elements; i++) dx[i] = (float)gradient(dy[i], at[i], r->settings);     \
         return ST_OK;                                                                                                  \

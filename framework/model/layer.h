@@ -121,6 +121,12 @@ enum status labels_expected(const int32_t *labels, int64_t samples, int64_t each
 /* Whether a node of that rate drops anything. */
 static inline bool kernel_drops(const struct kernel_args *args, double rate) { return rate > 0 && !args->evaluate; }
 
+/* What an elementwise layer's backward reads: x or y, or dy where it reads neither. */
+static inline const float *kernel_at(unsigned reads, const struct kernel_args *args)
+{
+    return reads & READS_X ? args->x[0] : reads & READS_Y ? args->y : args->dy;
+}
+
 struct backend;
 struct graph;
 struct node;

@@ -65,11 +65,12 @@ ELEMENT_FUNCTION float element_hardswish_slope(float x)
     return x <= -3.0f ? 0.0f : x >= 3.0f ? 1.0f : fmaf(x, 1.0f / 3.0f, 0.5f);
 }
 
-/* A row for each elementwise layer: its name, y of x, and dx of dy and at, which is x where the layer's backward reads
- * x, else y. number: the value of the layer's one key, 0 where it has none. */
+/* A row for each elementwise layer: its name, y of x, and dx of dy and at, which is x or y, as the layer's backward
+ * reads, or dy where it reads neither. number: the value of the layer's one key, 0 where it has none. */
 #define ELEMENT_FUNCTIONS(ROW)                                                                                         \
     ROW(relu6, element_relu6(x), element_where((uint32_t)((at > 0.0f) & (at < 6.0f)), dy))                             \
     ROW(leaky_relu, x > 0.0f ? x : number * x, at > 0.0f ? dy : number * dy)                                           \
+    ROW(scale, number *x, number *dy)                                                                                  \
     ROW(gelu, element_gelu(x), dy *element_gelu_slope(at))                                                             \
     ROW(silu, element_silu(x), dy *element_silu_slope(at))                                                             \
     ROW(hardswish, element_hardswish(x), dy *element_hardswish_slope(at))                                              \

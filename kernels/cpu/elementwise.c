@@ -26,6 +26,7 @@
         _Pragma("omp parallel for simd schedule(static)") for (int64_t i = 0; i < count; i++)                          \
         {                                                                                                              \
             const float at = read[i], dy = from[i];                                                                    \
+            (void)at;                                                                                                  \
             to[i] = gradient;                                                                                          \
         }                                                                                                              \
     }
@@ -45,7 +46,7 @@ struct elementwise {
     struct extent x;
     const struct loops *loops;
     float number;
-    bool reads_x; /* the backward, else y */
+    unsigned reads; /* of the backward */
 };
 
 static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
@@ -55,7 +56,7 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
     struct elementwise *e = *state = allocate(1, sizeof *e);
     *e = (struct elementwise){backend, extent_of(graph, node->inputs[0]), rows,
                               layer->keys ? (float)node_real(node, layer->keys->key) : 0.0f,
-                              (layer->footprint.reads[PART_INDEX_INPUT] & READS_X) != 0};
+                              layer->footprint.reads[PART_INDEX_INPUT]};
     while (strcmp(e->loops->layer, layer->name) != 0) e->loops++;
     *footprint = layer->footprint;
     footprint->implementation = "loops";
@@ -74,7 +75,7 @@ static enum status forward(void *state, const struct kernel_args *args)
 static enum status backward(void *state, const struct kernel_args *args)
 {
     const struct elementwise *e = state;
-    e->loops->gradients(e->number, e->x.count, e->reads_x ? args->x[0] : args->y, args->dy, args->dx[0]);
+    e->loops->gradients(e->number, e->x.count, kernel_at(e->reads, args), args->dy, args->dx[0]);
     clock_lap(e->backend, CLOCK_ACTIVATION);
     return ST_OK;
 }

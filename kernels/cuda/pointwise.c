@@ -40,7 +40,7 @@ struct elementwise {
     int64_t count;
     enum element_function function;
     float number;
-    bool reads_x; /* the backward, else y */
+    unsigned reads; /* of the backward */
 };
 
 static enum status elementwise_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
@@ -52,7 +52,7 @@ static enum status elementwise_prepare(struct backend *backend, const struct gra
     *e = (struct elementwise){.backend = backend,
                               .count = extent_of(graph, node->inputs[0]).count,
                               .number = layer->keys ? (float)node_real(node, layer->keys->key) : 0.0f,
-                              .reads_x = (layer->footprint.reads[PART_INDEX_INPUT] & READS_X) != 0};
+                              .reads = layer->footprint.reads[PART_INDEX_INPUT]};
     while (strcmp(layers[e->function], layer->name) != 0) e->function++;
     *footprint = layer->footprint;
     footprint->implementation = "own";
@@ -70,7 +70,7 @@ static enum status elementwise_backward(void *state, const struct kernel_args *a
 {
     const struct elementwise *e = state;
     launch_elementwise_gradient(cuda_queue(e->backend, CLOCK_ACTIVATION), e->function, e->number, args->dy,
-                                e->reads_x ? args->x[0] : args->y, e->count, args->dx[0]);
+                                kernel_at(e->reads, args), e->count, args->dx[0]);
     return cuda_queued("gradient of an elementwise layer");
 }
 

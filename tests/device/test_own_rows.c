@@ -27,6 +27,7 @@ static const struct row {
     {"sigmoid", &cuda_elementwise, 1e-6, {{3, {5, 4, 3}}, {2, {9, 33}}}, {0}},
     {"tanh", &cuda_elementwise, 1e-6, {{3, {5, 4, 3}}, {2, {9, 33}}}, {0}},
     {"leaky_relu", &cuda_elementwise, 0, {{3, {5, 4, 3}}, {2, {9, 33}}}, {.slope = 0.2}},
+    {"scale", &cuda_elementwise, 0, {{3, {5, 4, 3}}, {2, {9, 33}}}, {.by = -0.3}},
     {"add", &cuda_add, 0, {{3, {5, 4, 3}}, {2, {9, 33}}, {2, {4, 64}}}, {0}},
     {"concat", &cuda_concat, 0, {{3, {5, 4, 3}}, {2, {9, 33}}, {1, {7}}, {3, {1, 1, 9}}}, {.other = 6}},
     {"concat", &cuda_concat, 0, {{3, {5, 4, 3}}, {2, {9, 33}}}, {0}},
@@ -454,8 +455,8 @@ Test(own_rows, layers_without_a_kernel_are_refused)
 Test(own_rows, nans_and_negative_zeros)
 {
     static const char *const layers[] = {
-        "relu",       "relu6",    "gelu",     "silu",     "hardswish",       "sigmoid",   "tanh",
-        "leaky_relu", "upsample", "max_pool", "avg_pool", "global_avg_pool", "layernorm", "batch_norm"};
+        "relu",  "relu6",    "gelu",     "silu",     "hardswish",       "sigmoid",   "tanh",      "leaky_relu",
+        "scale", "upsample", "max_pool", "avg_pool", "global_avg_pool", "layernorm", "batch_norm"};
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         bool one = false;
         for (size_t l = 0; l < sizeof layers / sizeof *layers; l++) one |= !strcmp(rows[r].layer, layers[l]);
@@ -492,6 +493,7 @@ CHECK(hardswish)
 CHECK(sigmoid)
 CHECK(tanh)
 CHECK(leaky_relu)
+CHECK(scale)
 CHECK(add)
 CHECK(multiply)
 CHECK(concat)

@@ -96,6 +96,7 @@ static const struct subject_case cases[] = {
     {"sigmoid", IMAGE(9, 8, 20), {0}, 3, false, false, LAST},
     {"tanh", IMAGE(9, 8, 20), {0}, 3, false, false, BLOCKED},
     {"leaky_relu", IMAGE(9, 8, 20), {.slope = 0.2}, 3, false, false, BLOCKED},
+    {"scale", IMAGE(9, 8, 20), {.by = -0.3}, 3, false, false, BLOCKED},
     {"batch_norm", {1, {33}}, {.epsilon = 1e-5, .activation = RELU, .affine = true}, 5},
     {"batch_norm", {1, {700}}, {.epsilon = 1e-5, .affine = true}, 70, false, true},
     {"batch_norm", IMAGE(9, 7, 5), {.epsilon = 1e-5, .activation = RELU, .affine = true}, 3, false, false, LAST},

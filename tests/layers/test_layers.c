@@ -84,6 +84,7 @@ static const struct layer_case {
     {"tanh", {2, {3, 7}}, {0}},
     {"leaky_relu", {3, {4, 5, 3}}, {.slope = 0.01}},
     {"leaky_relu", {1, {13}}, {.slope = 0}},
+    {"scale", {2, {5, 3}}, {.by = -0.3}},
     {"select", {2, {4, 7}}, {0}},
     {"select", {2, {4, 7}}, {.token = 3}},
     {"relu", {3, {4, 5, 3}}, {0}},

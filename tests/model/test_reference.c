@@ -177,9 +177,9 @@ Test(reference, max_pool_sends_ties_to_the_first)
 
 Test(reference, a_nan_reaches_the_output)
 {
-    static const char *const layers[] = {"max_pool", "avg_pool", "relu",      "relu6", "global_avg_pool",
-                                         "flatten",  "add",      "gelu",      "silu",  "hardswish",
-                                         "sigmoid",  "tanh",     "leaky_relu"};
+    static const char *const layers[] = {"max_pool", "avg_pool", "relu",       "relu6", "global_avg_pool",
+                                         "flatten",  "add",      "gelu",       "silu",  "hardswish",
+                                         "sigmoid",  "tanh",     "leaky_relu", "scale"};
     for (size_t l = 0; l < sizeof layers / sizeof *layers; l++)
         for (int place = 0; place < 4; place++) {
             struct single single;

@@ -53,7 +53,7 @@ static bool is_chosen(const struct layer *layer, const char *kind)
         {"norm", " layernorm rms_norm group_norm batch_norm batch_norm_add "},
         {"weightless",
          " max_pool avg_pool global_avg_pool upsample flatten attention gelu silu hardswish sigmoid tanh select relu "
-         "relu6 leaky_relu dropout add multiply concat "}};
+         "relu6 leaky_relu scale dropout add multiply concat "}};
     char name[64];
     snprintf(name, sizeof name, " %s ", layer->name);
     for (size_t i = 0; i < sizeof families / sizeof *families; i++)

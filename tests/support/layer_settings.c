@@ -13,12 +13,13 @@
 static const struct member {
     const char *key;
     size_t offset, size;
-} members[] = {MEMBER(channels),   MEMBER(units),         MEMBER(kernel),   MEMBER(stride),     MEMBER(padding),
-               MEMBER(activation), MEMBER(init),          MEMBER(bias),     MEMBER(rate),       MEMBER(epsilon),
-               MEMBER(token),      MEMBER(heads),         MEMBER(save),     MEMBER(vocabulary), MEMBER(positions),
-               MEMBER(segments),   MEMBER(momentum),      MEMBER(variance), MEMBER(affine),     MEMBER(groups),
-               MEMBER(factor),     MEMBER(count_padding), MEMBER(causal),   MEMBER(kv_heads),   MEMBER(rope),
-               MEMBER(slope)};
+} members[] = {MEMBER(channels), MEMBER(units),         MEMBER(kernel),    MEMBER(stride),
+               MEMBER(padding),  MEMBER(activation),    MEMBER(init),      MEMBER(bias),
+               MEMBER(rate),     MEMBER(epsilon),       MEMBER(token),     MEMBER(heads),
+               MEMBER(save),     MEMBER(vocabulary),    MEMBER(positions), MEMBER(segments),
+               MEMBER(momentum), MEMBER(variance),      MEMBER(affine),    MEMBER(groups),
+               MEMBER(factor),   MEMBER(count_padding), MEMBER(causal),    MEMBER(kv_heads),
+               MEMBER(rope),     MEMBER(slope),         MEMBER(by)};
 
 static _Thread_local max_align_t own[64];
 

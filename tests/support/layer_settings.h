@@ -17,7 +17,7 @@ struct settings {
     int64_t channels, units, kernel, stride, padding;
     int activation, init;
     bool bias;
-    double rate, epsilon, slope;
+    double rate, epsilon, slope, by;
     int64_t token, heads, kv_heads;
     int save;
     int64_t vocabulary, positions, segments;
