@@ -118,6 +118,48 @@ Test(model, a_residuals_join_reads_both_arms)
     graph_destroy(graph);
 }
 
+/* Frozen weights and two products beside them, trained in a group that is not; a factor of 1 needs no node. */
+Test(model, lora_adds_two_products)
+{
+    struct graph *graph =
+        build("    - flatten\n    - group:\n        name: part\n        trainable: false\n        layers:\n"
+              "          - linear: {name: up, units: 6, init: ones, slices: 1, lora: {rank: 4, alpha: 10}}\n"
+              "    - relu: {from: part}\n    - linear: {units: classes, bias: false, lora: {rank: 2, alpha: 2}}",
+              "", 4, 1);
+    static const char *const nodes[] = {
+        "flatten1", "up",      "up.lora_a",      "up.lora_scale",  "up.lora_b",    "up.lora",
+        "relu1",    "linear1", "linear1.lora_a", "linear1.lora_b", "linear1.lora", "cross_entropy",
+        NULL};
+    check_names(graph, nodes);
+    static const int inputs[][2] = {{0}, {1}, {1}, {3}, {4}, {2, 5}, {6}, {7}, {7}, {9}, {8, 10}};
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
+        for (int k = 0; k < graph->node[i].layer->inputs; k++)
+            cr_expect(graph->node[i].inputs[k] == inputs[i][k], "%s reads %d", nodes[i], graph->node[i].inputs[k]);
+    static const struct {
+        const char *name;
+        int64_t dim[2];
+        enum init init;
+        bool trained;
+    } parameters[] = {{"up.weight", {6, 16}, INIT_ONES, false},
+                      {"up.bias", {6}, INIT_ZEROS, false},
+                      {"up.lora_a.weight", {4, 16}, INIT_NORMAL, true},
+                      {"up.lora_b.weight", {6, 4}, INIT_ZEROS, true},
+                      {"linear1.weight", {7, 6}, INIT_GLOROT_UNIFORM, false},
+                      {"linear1.lora_a.weight", {2, 6}, INIT_NORMAL, true},
+                      {"linear1.lora_b.weight", {7, 2}, INIT_ZEROS, true}};
+    cr_assert(graph->parameters == sizeof parameters / sizeof *parameters);
+    for (int i = 0; i < graph->parameters; i++) {
+        const struct parameter *p = &graph->parameter[i];
+        cr_expect(!strcmp(p->name, parameters[i].name) && (p->trained >= 0) == parameters[i].trained, "%s", p->name);
+        cr_expect(
+            !memcmp(p->definition.shape.dim, parameters[i].dim, (size_t)p->definition.shape.rank * sizeof(int64_t)),
+            "%s", p->name);
+        cr_expect(p->definition.init == parameters[i].init, "%s", p->name);
+    }
+    cr_expect(node_real(&graph->node[3], "by") == 2.5 && graph->node[4].keep_whole && !graph->node[9].keep_whole);
+    graph_destroy(graph);
+}
+
 /* Two graphs of the same nodes, whose names may differ. */
 static void check_same(struct graph *a, struct graph *b)
 {

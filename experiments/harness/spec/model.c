@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "yaml/yaml_write.h"
 
-enum { NODES_MAX = 20000, TIMES_MAX = 10000, NAME_LENGTH = 60 };
+enum { NODES_MAX = 20000, TIMES_MAX = 10000, NAME_LENGTH = 60, LORA_NODES = 5 };
 
 static enum status check_name(const char *name)
 {
@@ -48,6 +48,11 @@ static const struct setting repeated[] = {
     {TRAINABLE("false: no layer in it has its parameters trained")},
     {.key = NULL}};
 
+const struct setting lora_keys[] = {
+    {"rank", SETTING_INT, offsetof(struct lora, rank), 1, INT32_MAX, NULL, NULL, "width between the two products"},
+    {"alpha", SETTING_REAL, offsetof(struct lora, alpha), 1e-6, 1e6, NULL, NULL, "alpha / rank is their factor"},
+    {.key = NULL}};
+
 static const struct form_list body[] = {{"layers", "in their order", true}, {.key = NULL}};
 #define LAYERS   "layers", "in their order; without them, their input itself; needed without shortcut and from", false
 #define SHORTCUT "shortcut", "layers on the same input, or on from's output; without them, that itself", false
@@ -80,6 +85,8 @@ bool model_joins(const struct layer *layer)
     return !layer->loss && layer->inputs == 2 && !layer->reads_batch && layer != layer_find("concat") &&
            layer != layer_find("multiply");
 }
+
+bool model_adapts(const struct layer *layer) { return layer == layer_find("linear"); }
 
 const struct setting *model_keys(const struct layer *layer) { return model_joins(layer) ? of_sums : of_layers; }
 
@@ -129,9 +136,11 @@ static void read_layer(struct yaml_reader *r, const struct yaml_tree *map, const
     const struct setting *shared = model_keys(item->layer), *keys = item->layer->keys,
                          *own = setting_find(keys, "init");
     enum { SHARED = sizeof of_layers / sizeof *of_layers };
-    const char *also[SHARED] = {NULL};
+    const char *also[SHARED + 1] = {NULL};
     item->trainable = true;
-    for (int i = 0; shared[i].key; i++) also[i] = shared[i].key;
+    int count = 0;
+    for (; shared[count].key; count++) also[count] = shared[count].key;
+    if (model_adapts(item->layer)) also[count] = "lora";
     const struct yaml_tree *units = yaml_tree_get(map, "units");
     struct yaml_tree *read = yaml_tree_copy(map, r->region);
     item->classes = units && setting_find(keys, "units") && units->kind == YAML_TEXT && !strcmp(units->text, "classes");
@@ -140,6 +149,8 @@ static void read_layer(struct yaml_reader *r, const struct yaml_tree *map, const
     item->settings = region_array(r->region, 1, item->layer->settings_size);
     yaml_read_map(r, read, path, item->layer->name, keys, also, item->settings);
     if (own && yaml_tree_find(map, "init") < 0) memcpy((char *)item->settings + own->offset, &init, sizeof init);
+    const struct yaml_tree *lora = model_adapts(item->layer) ? yaml_tree_get(map, "lora") : NULL;
+    if (lora) yaml_read_map(r, lora, region_text(r->region, "%s.lora", path), "lora", lora_keys, NULL, &item->lora);
     for (const struct setting *f = shared; f->key; f++) {
         const struct yaml_tree *value = yaml_tree_get(map, f->key);
         if (value) yaml_read_value(r, value, path, f, item);
@@ -220,7 +231,8 @@ static int64_t count_nodes(struct yaml_reader *r, const struct layer_list *list)
     for (int i = 0; i < list->count && nodes <= NODES_MAX; i++) {
         const struct item *it = &list->item[i];
         const int64_t inner = count_nodes(r, &it->list[0]) + count_nodes(r, &it->list[1]);
-        nodes += it->form == FORM_REPEAT ? inner * it->times : inner + (it->form != FORM_GROUP);
+        nodes +=
+            it->form == FORM_REPEAT ? inner * it->times : inner + (it->lora.rank ? LORA_NODES : it->form != FORM_GROUP);
         if (inner <= NODES_MAX && nodes > NODES_MAX)
             yaml_read_error(r, it->at, "model", NULL, "more than %d layers up to here", NODES_MAX);
     }
@@ -245,6 +257,12 @@ static void print_layer(const struct item *item, struct region *region, FILE *ou
         if (setting_unset(f, item->settings)) continue;
         const bool classes = item->classes && !strcmp(f->key, "units");
         fprintf(out, "%s%s: %s", between, f->key, classes ? "classes" : yaml_write_value(f, item->settings, region));
+        between = ", ";
+    }
+    if (item->lora.rank) {
+        fprintf(out, "%slora: {", between);
+        yaml_write_settings(lora_keys, &item->lora, "", ", ", region, out);
+        fputc('}', out);
         between = ", ";
     }
     if (!yaml_write_settings(model_keys(item->layer), item, between, ", ", region, out) && *between == ' ')

@@ -27,6 +27,10 @@ struct item {
     int64_t slices; /* 1: it computes the whole batch at once; 0: not given */
     void *settings; /* the layer's own struct */
     bool classes;   /* units: classes */
+    struct lora {
+        int64_t rank; /* 0: none */
+        double alpha;
+    } lora;
     /* the other forms */
     int64_t times;                 /* REPEAT: repetitions, each a group name[0], name[1] ... */
     struct layer_list list[LISTS]; /* by form_rows.lists; an empty one is its input, or join: the form's own */
@@ -49,6 +53,10 @@ extern const struct form_rows model_forms[FORMS];
 
 /* Whether a layer may be in a list, where its input is the output of the layer before it. */
 bool model_lists(const struct layer *layer);
+
+/* Whether its key lora, a map of lora_keys, adds products of a low rank to the layer's (Hu et al., 2021). */
+bool model_adapts(const struct layer *layer);
+extern const struct setting lora_keys[];
 
 /* Whether it may be a residual's join. */
 bool model_joins(const struct layer *layer);

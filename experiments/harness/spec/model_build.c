@@ -155,16 +155,12 @@ static enum status add(struct building *b, const struct scope *scope, const stru
     return ST_OK;
 }
 
-static enum status add_named(struct building *b, const struct scope *scope, const struct item *item, const int *inputs,
-                             int *value)
+/* Of a node that an item became. */
+static void mark_node(struct building *b, const struct item *item, bool frozen)
 {
-    TRY(add(b, scope, item->layer, item->settings, item->name, inputs, value));
     struct node *node = &b->graph->node[b->graph->nodes - 1];
     node->keep_whole = item->slices == 1;
-    node->frozen = (scope->frozen || !item->trainable) && node->parameters > 0;
-    if (!item->trainable && !node->frozen)
-        return fail(ST_SPEC, "%s: trainable: false, but the layer has no parameters; leave it out", item->layer->name);
-    return item->name ? add_name(b, node_name(b, scope, item->layer, item->name), *value) : ST_OK;
+    node->frozen = frozen && node->parameters > 0;
 }
 
 /* The layer's integer setting called key, NULL: it has none. */
@@ -172,6 +168,81 @@ static int64_t *integer(const struct item *item, const char *key)
 {
     const struct setting *setting = setting_find(item->layer->keys, key);
     return setting ? (int64_t *)(void *)((char *)item->settings + setting->offset) : NULL;
+}
+
+/* ---- products of a low rank beside a frozen linear (Hu et al., "LoRA", 2021) ---- */
+
+/* The settings of one of the two products: those of the linear but for these. */
+static enum status product_settings(struct building *b, const struct item *item, int64_t units, const char *init,
+                                    void **settings)
+{
+    const struct layer *layer = item->layer;
+    const char *const own[][2] = {
+        {"units", region_text(b->region, "%" PRId64, units)}, {"bias", "false"}, {"init", init}};
+    *settings = region_array(b->region, 1, layer->settings_size);
+    memcpy(*settings, item->settings, layer->settings_size);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        TRY(setting_set(setting_find(layer->keys, own[i][0]), *settings, own[i][1], b->region));
+    return ST_OK;
+}
+
+/* value becomes the product of value's rows with a matrix of {units, width}, without bias. */
+static enum status add_product(struct building *b, const struct scope *scope, const struct item *item, const char *name,
+                               int64_t units, const char *init, int *value)
+{
+    void *settings;
+    const int inputs[NODE_INPUTS_MAX] = {*value};
+    TRY(product_settings(b, item, units, init, &settings));
+    TRY(add(b, scope, item->layer, settings, name, inputs, value));
+    mark_node(b, item, false);
+    return ST_OK;
+}
+
+/* value becomes value times alpha / rank. It has the rank's width, so that the factor costs least here. */
+static enum status add_scale(struct building *b, const struct scope *scope, const struct item *item, const char *name,
+                             int *value)
+{
+    const struct layer *scale = layer_find("scale");
+    const double factor = item->lora.alpha / (double)item->lora.rank;
+    const int inputs[NODE_INPUTS_MAX] = {*value};
+    void *settings = region_array(b->region, 1, scale->settings_size);
+    if (item->lora.alpha == (double)item->lora.rank) return ST_OK;
+    TRY(setting_set(setting_find(scale->keys, "by"), settings, region_text(b->region, "%.17g", factor), b->region));
+    TRY(add(b, scope, scale, settings, name, inputs, value));
+    mark_node(b, item, false);
+    return ST_OK;
+}
+
+/* value, the output of the newest node, which reads x, becomes value + (alpha / rank) (x A^T) B^T. At first A is random
+ * and B is 0, so that the sum is value. */
+static enum status add_lora(struct building *b, const struct scope *scope, const struct item *item, int x, int *value)
+{
+    const char *base = b->graph->node[b->graph->nodes - 1].name + strlen(scope->nodes);
+    const char *const name[] = {region_text(b->region, "%s.lora_a", base),
+                                region_text(b->region, "%s.lora_scale", base),
+                                region_text(b->region, "%s.lora_b", base), region_text(b->region, "%s.lora", base)};
+    const struct setting *activation = setting_find(item->layer->keys, "activation");
+    if (strcmp(setting_print(activation, item->settings, b->region), "none") != 0)
+        return fail(ST_SPEC, "%s: lora is added before the activation; write that as a layer of its own behind it",
+                    item->layer->name);
+    TRY(add_product(b, scope, item, name[0], item->lora.rank, "normal", &x));
+    TRY(add_scale(b, scope, item, name[1], &x));
+    TRY(add_product(b, scope, item, name[2], *integer(item, "units"), "zeros", &x));
+    const int arms[NODE_INPUTS_MAX] = {*value, x};
+    TRY(add(b, scope, layer_find("add"), NULL, name[3], arms, value));
+    mark_node(b, item, false);
+    return ST_OK;
+}
+
+static enum status add_named(struct building *b, const struct scope *scope, const struct item *item, const int *inputs,
+                             int *value)
+{
+    TRY(add(b, scope, item->layer, item->settings, item->name, inputs, value));
+    mark_node(b, item, scope->frozen || !item->trainable || item->lora.rank);
+    if (!item->trainable && !b->graph->node[b->graph->nodes - 1].frozen)
+        return fail(ST_SPEC, "%s: trainable: false, but the layer has no parameters; leave it out", item->layer->name);
+    if (item->lora.rank) TRY(add_lora(b, scope, item, inputs[0], value));
+    return item->name ? add_name(b, node_name(b, scope, item->layer, item->name), *value) : ST_OK;
 }
 
 /* Every token of the data needs a row of the embedding. */

@@ -94,7 +94,10 @@ static void add_layers(struct schema *s)
         if (!model_lists(layer_table[i]) && !(model_joins(layer_table[i]) && layer_table[i]->keys)) continue;
         json_t *rows = add_keys(s, block(s, "layer", layer_table[i]->name, layer_table[i]->doc), layer_table[i]->keys);
         add_keys(s, rows, model_keys(layer_table[i]));
+        if (model_adapts(layer_table[i]))
+            add(rows, "lora", "a map of keys", false, NULL, "two products of a low rank, trained in place of this one");
     }
+    add_keys(s, block(s, "layer.lora", NULL, "products of a low rank beside a frozen linear"), lora_keys);
 }
 
 /* ---- printing ---- */
