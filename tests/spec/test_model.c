@@ -427,6 +427,25 @@ Test(model, parameter_counts_match_the_published_models)
     }
 }
 
+/* Of BERT base, bert-recompute's parameters and in each of 12 blocks 8 (768 + 2304) of two products, which are trained
+ * with the head: 0.3 million, as in table 2 of Hu et al. (2021). A tensor takes a multiple of 256 bytes. */
+Test(model, lora_of_bert_base_trains_its_products)
+{
+    enum { PRODUCTS = 12 * 8 * (768 + 2304), POOLER = 768 * 768 + 768, CLASSIFIER = 768 * 3, FLOAT = sizeof(float) };
+    static const char *const base = "model=models/bert-lora.yaml";
+    const struct dataset data = {.shape = {2, {3, 128}}, .classes = 3};
+    struct spec *spec, *whole;
+    struct graph *adapted, *plain;
+    cr_assert(spec_load("experiments/lora-bert.yaml", 1, &base, &spec) == ST_OK, "%s", messages());
+    cr_assert(spec_load("experiments/bert-recompute.yaml", 0, NULL, &whole) == ST_OK, "%s", messages());
+    cr_assert(model_build(spec, &data, &adapted) == ST_OK, "%s", messages());
+    cr_assert(model_build(whole, &data, &plain) == ST_OK, "%s", messages());
+    cr_expect(graph_parameter_bytes(adapted) == graph_parameter_bytes(plain) + PRODUCTS * FLOAT);
+    cr_expect(graph_trained_bytes(adapted) == (PRODUCTS + POOLER + CLASSIFIER) * FLOAT + 256);
+    graph_destroy(adapted), graph_destroy(plain);
+    spec_destroy(spec), spec_destroy(whole);
+}
+
 Test(model, checkpoint_sequentials_sample_matches_its_text)
 {
     static const struct {
