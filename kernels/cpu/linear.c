@@ -4,12 +4,12 @@
  * over rows in spans; the bias's gradient as reductions.h says. So no bit depends on threads, or y and dx on how many
  * rows there are. The backward's first op, which alone gets y or its sign bits, multiplies dy by the activation's
  * derivative, in place. */
-#include <math.h>
 #include <stdlib.h>
 
 #include "cpu.h"
 #include "element_loops.h"
 #include "matrix.h"
+#include "numerics/element_functions.h"
 #include "reductions.h"
 
 /* The products of a linear layer. */
@@ -105,7 +105,7 @@ static enum status linear_forward(void *state, const struct kernel_args *args)
     clock_lap(linear->backend, CLOCK_LINEAR);
     if (linear->activation == ACTIVATION_TANH) {
 #pragma omp parallel for schedule(static)
-        for (int64_t i = 0; i < linear->rows * linear->units; i++) y[i] = tanhf(y[i]);
+        for (int64_t i = 0; i < linear->rows * linear->units; i++) y[i] = element_tanh(y[i]);
     }
     if (args->save) sign_pack(args->y, linear->batch, sample_elements(linear), args->saved);
     clock_lap(linear->backend, CLOCK_ACTIVATION);

@@ -1,13 +1,14 @@
 /* Root mean square normalisation of rows; the formulas are with the layer's definition.
  *
- * Contract: one thread sums a row in vector lanes; the gradient of the gain is summed over pieces of rows as
- * reductions.h says. */
+ * Contract: a row is summed as row_sums.h says, products as (dy w) (x rstd); the gradient of the gain is summed over
+ * pieces of rows as reductions.h says. So the bits depend on the shape alone. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cpu.h"
 #include "reductions.h"
+#include "row_sums.h"
 
 struct rms_norm {
     struct backend *backend;
@@ -37,10 +38,8 @@ static enum status forward(void *state, const struct kernel_args *args)
 #pragma omp parallel for schedule(static)
     for (int64_t n = 0; n < norm->rows; n++) {
         const float *x = (const float *)args->x[0] + n * norm->width;
-        float *y = (float *)args->y + n * norm->width, squares = 0.0f;
-#pragma omp simd reduction(+ : squares)
-        for (int64_t i = 0; i < norm->width; i++) squares += x[i] * x[i];
-        const float rstd = 1.0f / sqrtf(squares / (float)norm->width + norm->epsilon);
+        float *y = (float *)args->y + n * norm->width;
+        const float rstd = 1.0f / sqrtf(row_dot(x, x, norm->width) / (float)norm->width + norm->epsilon);
         if (args->save) ((float *)args->saved)[n] = rstd;
 #pragma omp simd
         for (int64_t i = 0; i < norm->width; i++) y[i] = x[i] * rstd * w[i];
@@ -53,15 +52,13 @@ static enum status forward(void *state, const struct kernel_args *args)
 static void backward_row(int64_t width, float rstd, const float *restrict w, const float *restrict x, const float *dy,
                          float *restrict dw, float *dx)
 {
-    float product = 0.0f;
-#pragma omp simd reduction(+ : product)
-    for (int64_t i = 0; i < width; i++) {
-        const float h = x[i] * rstd;
-        dw[i] += dy[i] * h;
-        product += dy[i] * w[i] * h;
-    }
+#pragma omp simd
+    for (int64_t i = 0; i < width; i++) dw[i] += dy[i] * (x[i] * rstd);
     if (dx == NULL) return;
-    product /= (float)width;
+    places sum = {0};
+    for (int64_t i = 0; i < width; i += PLACES)
+        sum += places_load(dy + i, width - i) * places_load(w + i, width - i) * (places_load(x + i, width - i) * rstd);
+    const float product = places_sum(sum) / (float)width;
 #pragma omp simd
     for (int64_t i = 0; i < width; i++) dx[i] = rstd * (dy[i] * w[i] - x[i] * rstd * product);
 }

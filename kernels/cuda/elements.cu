@@ -7,7 +7,7 @@ __device__ static float value_of(enum function function, float x)
     case FUNCTION_RELU:
         return x <= 0.0f ? 0.0f : x;
     case FUNCTION_TANH:
-        return tanhf(x);
+        return element_tanh(x);
     default:
         return x;
     }
