@@ -9,6 +9,7 @@
 #include "sequence.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,8 +89,10 @@ static enum status read_folder(struct dataset *dataset, const char *folder)
 static enum status read_path(struct dataset *dataset, const char *path)
 {
     struct stat info;
-    if (stat(path, &info) == 0 && !S_ISDIR(info.st_mode)) return read_file(dataset, NULL, path);
-    return read_folder(dataset, path);
+    if (stat(path, &info) != 0)
+        return fail(ST_MISSING, "data.path: %s: cannot read: %s; expected: a text file, or a folder of *.txt", path,
+                    strerror(errno));
+    return S_ISDIR(info.st_mode) ? read_folder(dataset, path) : read_file(dataset, NULL, path);
 }
 
 /* Replaces the data set by a synthetic one of the same shape. */

@@ -64,11 +64,12 @@ static enum status infer(const void *settings, const struct shape *inputs, struc
         return fail(ST_SPEC, "kv_heads is %lld; expected a divisor of its %lld heads", (long long)s->kv_heads,
                     (long long)s->heads);
     if (x->rank != 2 || x->dim[0] != inputs[1].dim[1] || x->dim[1] % (s->heads + 2 * kv_heads_of(s)))
-        return fail(ST_SPEC,
-                    "expects queries, keys and values of %lld tokens side by side, each a multiple of its %lld heads "
-                    "wide%s; its input is %s",
-                    (long long)inputs[1].dim[1], (long long)s->heads,
-                    s->kv_heads ? " (keys and values of kv_heads)" : "", shape_print(x, text));
+        return fail(
+            ST_SPEC,
+            "expects queries, keys and values of %lld tokens side by side: %lld heads and twice %lld of keys and "
+            "values, so a multiple of %lld wide; its input is %s",
+            (long long)inputs[1].dim[1], (long long)s->heads, (long long)kv_heads_of(s),
+            (long long)(s->heads + 2 * kv_heads_of(s)), shape_print(x, text));
     if (s->rope && width_of(s, x) % 2)
         return fail(ST_SPEC, "rope turns pairs, and a head is %lld wide; expected an even width",
                     (long long)width_of(s, x));

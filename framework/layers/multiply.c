@@ -11,8 +11,8 @@ static enum status infer(const void *settings, const struct shape *inputs, struc
         shape_elements(&inputs[1]) == shape_width(&inputs[0]) && shape_width(&inputs[1]) == shape_width(&inputs[0]);
     if (!gated && !shape_equal(&inputs[0], &inputs[1]))
         return fail(ST_SPEC,
-                    "expects two inputs of one shape, or a second one with a number for each channel of the first, "
-                    "they are %s and %s",
+                    "expects two inputs of one shape, or a second one (the shortcut) with a number for each channel of "
+                    "the first, they are %s and %s",
                     shape_print(&inputs[0], a), shape_print(&inputs[1], b));
     *output = inputs[0];
     return ST_OK;

@@ -96,8 +96,8 @@ enum status tokens_expected(const struct shape *x)
 {
     char text[96];
     if (x->rank == 2 && x->dim[0] == TOKEN_ROWS) return ST_OK;
-    return fail(ST_SPEC, "expects the batch of a text data set (%d x tokens), it is %s", (int)TOKEN_ROWS,
-                shape_print(x, text));
+    return fail(ST_SPEC, "expects a batch of tokens (%d x tokens), as data sets of text have; it is %s",
+                (int)TOKEN_ROWS, shape_print(x, text));
 }
 
 enum status window_infer(const struct window *w, const struct shape *x, int64_t channels, struct shape *y)

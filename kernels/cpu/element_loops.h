@@ -59,6 +59,7 @@ static inline void vector_put(float *to, vector v, bool past)
         return;
     }
 #endif
+    (void)past;
     memcpy(to, &v, sizeof v);
 }
 

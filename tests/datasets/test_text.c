@@ -98,7 +98,9 @@ Test(text, what_cannot_be_read_is_refused)
         const char *says;
     } cases[] = {
         {{.path = folder, .max_length = 4}, ST_MISSING, "data set text: no file *.txt in "},
-        {{.path = nothing, .max_length = 4}, ST_MISSING, "data set text: no file *.txt in "},
+        {{.path = nothing, .max_length = 4},
+         ST_MISSING,
+         "cannot read: No such file or directory; expected: a text file, or a folder"},
         {{.path = empty, .max_length = 4}, ST_FAILED, "empty.txt: the file is empty"},
         {{.path = NULL, .max_length = 1000}, ST_SPEC, "data.length is 1000; expected: less than the 1000 bytes of "},
         {{.path = NULL, .max_length = 100, .samples = 10}, ST_SPEC, "data.samples is 10; expected: at most 9"},

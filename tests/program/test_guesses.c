@@ -76,7 +76,7 @@ Test(guesses, a_file_with_anchors_is_expanded_as_the_error_says)
                                "      layers: &id001\n      - linear: {units: 5, activation: relu}\n  - group:\n"
                                "      name: b\n      layers: *id001\n  - linear: {units: classes}\n"
                                "data: {name: synthetic, shape: &shape [4, 4, 1], classes: 3}\nbatch: 8\nsteps: 2\n"
-                               "optimizer: {lr: 1e-3}\npolicy: {name: optimal, budget: 90%}\n";
+                               "optimizer: {lr: 1e-3}\npolicy: {name: optimal, budget: 100%}\n";
     static const char begins[] = "or let a program do so: ";
     struct cli cli;
     char command[512];
