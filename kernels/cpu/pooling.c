@@ -117,7 +117,7 @@ INLINED lanes search(const struct pool *p, const float *x, const struct area *a,
     FOR_PLACES(p, a, pixel, place)
     {
         const lanes v = load(x + pixel * p->from.block, count);
-        const lane_bits larger = first ? ~(lane_bits){0} : (v > most) | ((v != v) & (most == most));
+        const lane_bits larger = (v > most) | ((v != v) & (most == most)) | lane_bits_all(first ? -1 : 0);
         most = (lanes)(((lane_bits)v & larger) | ((lane_bits)most & ~larger));
         *winner = (lane_bits_all(place) & larger) | (*winner & ~larger);
         first = false;
