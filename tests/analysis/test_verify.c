@@ -91,11 +91,12 @@ static const struct network *fused(const struct network *network, bool parts, st
     const struct graph *graph = network->graph;
     for (int i = 0; i < graph->nodes; i++) copy->binding[i].footprint.gradients = 0;
     for (int p = 0; p < graph->parameters; p++)
-        copy->binding[graph->parameter[p].node].footprint.gradients += parameter_static_bytes(&graph->parameter[p]);
+        if (!graph->node[graph->parameter[p].node].frozen)
+            copy->binding[graph->parameter[p].node].footprint.gradients += parameter_static_bytes(&graph->parameter[p]);
     for (int i = 0; i < graph->nodes && parts; i++) {
         struct footprint *f = &copy->binding[i].footprint;
         const struct parameter *weight = &graph->parameter[graph->node[i].first_parameter];
-        if (!f->by_rows) continue;
+        if (!f->by_rows || graph->node[i].frozen) continue;
         const int64_t *dim = weight->definition.shape.dim;
         f->part_elements = (size_t)((dim[0] + 1) / 2 * dim[1]);
         f->gradients += round_up(f->part_elements * sizeof(float)) - parameter_static_bytes(weight);
