@@ -38,7 +38,7 @@ ELEMENT_DRAW struct element_draw element_draw_read(struct element_draw draw)
 /* 1 where element index of a sample survives, where elements are drawn for each sample, else 0. */
 ELEMENT_DRAW unsigned element_keep(const struct element_draw *draw, int64_t elements, int64_t sample, int64_t index)
 {
-    if (draw->mask != NULL) return draw->mask[sample * ((elements + 7) / 8) + index / 8] >> index % 8 & 1u;
+    if (draw->mask != NULL) return (unsigned)draw->mask[sample * ((elements + 7) / 8) + index / 8] >> index % 8 & 1u;
     const uint64_t at = draw->sequential ? draw->position + (uint64_t)(sample * elements + index) : (uint64_t)index;
     struct philox counter = {{(uint32_t)(at / 4), (uint32_t)(at / 4 >> 32), 0, 0}};
     if (!draw->sequential) {
