@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "numerics/rng.h"
 #include "numerics/shape.h"
+#include "tests/support/images.h"
 
 #if __has_include(<dnnl.h>)
 
@@ -45,23 +45,6 @@ static float sum_of(struct sum s)
     return spans > 0 ? s.total + span : span;
 }
 
-struct images {
-    int64_t batch, height, width, channels;
-    float *data;
-};
-
-static float *pixel_at(const struct images *x, int64_t sample, int64_t row, int64_t column, int64_t c)
-{
-    const bool inside = row >= 0 && row < x->height && column >= 0 && column < x->width;
-    return inside ? &x->data[((sample * x->height + row) * x->width + column) * x->channels + c] : NULL;
-}
-
-static float pixel(const struct images *x, int64_t sample, int64_t row, int64_t column, int64_t c)
-{
-    const float *at = pixel_at(x, sample, row, column, c);
-    return at != NULL ? *at : 0;
-}
-
 /* A convolution and its results by the definition. */
 struct problem {
     struct images x, y, dx, dy;
@@ -88,7 +71,8 @@ static void judge_forward(const struct problem *p)
         for (int64_t t = 0; t < k * k * inputs; t++) {
             const int64_t h = t / inputs / k, w = t / inputs % k, c = t % inputs;
             add_term(&s,
-                     pixel(&p->x, n, row * p->stride - p->padding + h, column * p->stride - p->padding + w, first + c),
+                     images_pixel(&p->x, n, row * p->stride - p->padding + h, column * p->stride - p->padding + w,
+                                  first + c),
                      weight(p, o, c, h, w));
         }
         const float value = sum_of(s) + (p->has_bias ? p->bias[o] : 0);
@@ -108,7 +92,7 @@ static void judge_input(const struct problem *p)
             const int64_t h = t / k, w = t % k;
             if ((row - h) % p->stride != 0 || (column - w) % p->stride != 0) continue;
             for (int64_t o = 0; o < outputs; o++)
-                add_term(&s, pixel(&p->dy, n, (row - h) / p->stride, (column - w) / p->stride, first + o),
+                add_term(&s, images_pixel(&p->dy, n, (row - h) / p->stride, (column - w) / p->stride, first + o),
                          weight(p, first + o, c % inputs, h, w));
         }
         p->dx.data[i] = sum_of(s) + 0.0f;
@@ -123,58 +107,22 @@ static float judge_gradient(const struct problem *p, int64_t output, int64_t inp
     for (int64_t i = 0; i < p->y.batch * p->y.height * p->y.width; i++) {
         const int64_t n = i / p->y.width / p->y.height, row = i / p->y.width % p->y.height, column = i % p->y.width;
         const float x = input < 0 ? 1
-                                  : pixel(&p->x, n, row * p->stride - p->padding + h,
-                                          column * p->stride - p->padding + w, first + input);
-        add_term(&s, x, pixel(&p->dy, n, row, column, output));
+                                  : images_pixel(&p->x, n, row * p->stride - p->padding + h,
+                                                 column * p->stride - p->padding + w, first + input);
+        add_term(&s, x, images_pixel(&p->dy, n, row, column, output));
     }
     return sum_of(s);
 }
 
 /* ---- The kernels, on images in any order. */
-static float *randoms(int64_t count, uint32_t which)
-{
-    float *x = malloc((size_t)count * sizeof *x);
-    for (int64_t i = 0; i < count; i++)
-        x[i] = 2 * rng_uniform(rng_words(5, RNG_DATA, (uint32_t)i, which, 0, 0).word[0]) - 1;
-    return x;
-}
-
-static struct images images_make(int64_t batch, int64_t height, int64_t width, int64_t channels, uint32_t which)
-{
-    return (struct images){batch, height, width, channels, randoms(batch * height * width * channels, which)};
-}
-
 static struct extent extent_in(const struct images *x, enum order order)
 {
-    const int64_t block = order_block(order), padded = ratio_up(x->channels, block) * block;
-    const int64_t elements = x->height * x->width * padded;
-    return (struct extent){
-        x->batch, elements, x->batch * elements, {3, {x->height, x->width, x->channels}}, (int)order};
+    return images_extent(x, (int)order, order_block(order));
 }
 
-/* Copies to or from an order; from: fails where channels that fill a block are not zero. */
 static void reordered(const struct images *x, const struct extent *e, float *data, bool put)
 {
-    const int64_t block = order_block((enum order)e->layout) > 1 ? order_block((enum order)e->layout) : x->channels;
-    const int64_t pixels = x->height * x->width;
-    for (int64_t i = 0; i < e->count; i++) {
-        const int64_t s = i / e->elements, rest = i % e->elements, p = rest / block % pixels;
-        const int64_t c = rest / block / pixels * block + rest % block;
-        float *logical = &x->data[(s * pixels + p) * x->channels + c];
-        if (put)
-            data[i] = c < x->channels ? *logical : 0;
-        else if (c < x->channels)
-            *logical = data[i];
-        else
-            cr_assert(data[i] == 0, "channel %lld is %g", (long long)c, (double)data[i]);
-    }
-}
-
-static float *spoiled(size_t bytes)
-{
-    float *data = malloc(bytes);
-    memset(data, 0xff, bytes); /* NaNs */
-    return data;
+    images_reorder(x, e, order_block((enum order)e->layout), data, put);
 }
 
 struct shape_row {
@@ -192,8 +140,8 @@ static struct problem problem_make(const struct shape_row *r)
     p.x = images_make(r->batch, r->height, r->width, r->inputs, 1),
     p.dx = images_make(r->batch, r->height, r->width, r->inputs, 2);
     p.y = images_make(r->batch, h, w, r->outputs, 3), p.dy = images_make(r->batch, h, w, r->outputs, 4);
-    p.weights = randoms(count, 5), p.dw = randoms(count, 6);
-    p.bias = randoms(r->outputs, 7), p.db = randoms(r->outputs, 8);
+    p.weights = random_floats(count, 5), p.dw = random_floats(count, 6);
+    p.bias = random_floats(r->outputs, 7), p.db = random_floats(r->outputs, 8);
     judge_forward(&p), judge_input(&p);
     for (int64_t i = 0; i < count; i++)
         p.dw[i] = judge_gradient(&p, i / taps / inputs, i / taps % inputs, i % taps / r->kernel, i % r->kernel);
@@ -220,8 +168,8 @@ static void check_images(const struct problem *p, const struct conv_product *con
 {
     const struct images *from = input ? &p->dy : &p->x, *to = input ? &p->dx : &p->y;
     const struct extent *in = input ? y : x, *out = input ? x : y;
-    float *source = spoiled((size_t)in->count * 4), *result = spoiled((size_t)out->count * 4);
-    float *scratch = spoiled(conv->scratch);
+    float *source = spoiled_floats((size_t)in->count * 4), *result = spoiled_floats((size_t)out->count * 4);
+    float *scratch = spoiled_floats(conv->scratch);
     const struct images made = images_make(to->batch, to->height, to->width, to->channels, 9);
     reordered(from, in, source, true);
     if (input)
@@ -237,8 +185,9 @@ static void check_gradients(const struct problem *p, const struct conv_product *
                             const struct extent *y)
 {
     const int64_t count = p->y.channels * p->x.channels / p->groups * p->kernel * p->kernel;
-    float *in = spoiled((size_t)x->count * 4), *dy = spoiled((size_t)y->count * 4), *scratch = spoiled(conv->scratch);
-    float *dw = spoiled((size_t)count * 4), *db = spoiled((size_t)p->y.channels * 4);
+    float *in = spoiled_floats((size_t)x->count * 4), *dy = spoiled_floats((size_t)y->count * 4),
+          *scratch = spoiled_floats(conv->scratch);
+    float *dw = spoiled_floats((size_t)count * 4), *db = spoiled_floats((size_t)p->y.channels * 4);
     reordered(&p->x, x, in, true), reordered(&p->dy, y, dy, true);
     conv_product_gradients(conv, in, dy, dw, p->has_bias ? db : NULL, scratch);
     check_bits(dw, p->dw, count, "dw");

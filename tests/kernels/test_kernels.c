@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backend/backend.h"
+#include "tests/support/images.h"
 #include "tests/support/layer_under_test.h"
 #include "tests/support/token_batches.h"
 
@@ -221,28 +222,20 @@ enum { BACKENDS = sizeof backends / sizeof *backends };
              c++)                                                                                                      \
             if (backend_has(backends[k], c->layer) && !backend_refuses(backends[k], &c->settings))
 
-static float *randoms(int64_t count, uint32_t which)
-{
-    float *x = malloc((size_t)count * sizeof *x);
-    for (int64_t i = 0; i < count; i++)
-        x[i] = 2 * rng_uniform(rng_words(5, RNG_DATA, (uint32_t)i, which, 0, 0).word[0]) - 1;
-    return x;
-}
-
 /* Gives both subjects the same inputs and parameters. */
 static void fill(struct subject *s)
 {
     const bool text = s->node->layer->reads_batch || !strcmp(s->node->layer->name, "embedding");
     for (int i = 0; i < s->node->layer->inputs; i++) {
         const int x = s->node->inputs[i];
-        float *values = randoms(subject_elements(s, x), (uint32_t)i);
+        float *values = random_floats(subject_elements(s, x), (uint32_t)i);
         if (text && x == 0) sentences_make(values, s->graph->batch, s->graph->value[0].shape.dim[1], 9, 1);
         for (int64_t k = 0; k < subject_elements(s, x); k++) values[k] *= range_of(s->node->layer);
         subject_put(s, x, values, s->x[i].data);
         free(values);
     }
     for (int i = 0; i < s->node->parameters; i++) {
-        float *values = randoms((int64_t)(s->parameter[i].bytes / 4), 4 + (uint32_t)i);
+        float *values = random_floats((int64_t)(s->parameter[i].bytes / 4), 4 + (uint32_t)i);
         memcpy(s->parameter[i].data, values, s->parameter[i].bytes);
         free(values);
     }
@@ -286,7 +279,7 @@ static void fill_dy(struct subject *own, struct subject *ref)
 {
     const int y = ref->node->output;
     const int64_t count = subject_elements(ref, y);
-    float *dy = randoms(count, 9), *one = malloc((size_t)count * 4), *other = malloc((size_t)count * 4);
+    float *dy = random_floats(count, 9), *one = malloc((size_t)count * 4), *other = malloc((size_t)count * 4);
     subject_get(own, y, own->y.data, one);
     subject_get(ref, y, ref->y.data, other);
     int64_t torn = 0;
@@ -390,7 +383,7 @@ Test(kernels, max_pools_select_as_the_reference_does)
         if (strcmp(c->layer, "max_pool")) continue;
         subject_open(&own, "cpu", c), subject_open(&ref, "ref", c);
         const int x = ref.node->inputs[0];
-        float *values = randoms(subject_elements(&ref, x), 0);
+        float *values = random_floats(subject_elements(&ref, x), 0);
         for (int64_t i = 0; i < subject_elements(&ref, x); i++) values[i] = i % 23 ? roundf(2 * values[i]) / 2 : NAN;
         subject_put(&own, x, values, own.x[0].data), subject_put(&ref, x, values, ref.x[0].data);
         forward(&own), forward(&ref);
@@ -450,7 +443,7 @@ static void trial(const char *backend, const struct subject_case *c, bool split,
     bytes[0] = s.y.bytes, bytes[1] = results(&s, NULL);
     *y = malloc(bytes[0]), *rest = malloc(bytes[1] + 1);
     memcpy(*y, s.y.data, s.y.bytes);
-    float *dy = randoms(subject_elements(&s, s.node->output), 9);
+    float *dy = random_floats(subject_elements(&s, s.node->output), 9);
     subject_put(&s, s.node->output, dy, s.dy.data);
     backward(&s, split);
     results(&s, *rest);
@@ -486,7 +479,7 @@ Test(kernels, a_fused_relu_changes_no_other_bit, .timeout = 300)
         subject_open(&plain, backends[k], &without);
         fill(&fused), fill(&plain), forward(&fused), forward(&plain);
         const float *y = (const void *)fused.y.data, *x = (const void *)plain.y.data;
-        float *dy = randoms(subject_elements(&fused, fused.node->output), 9), *masked = (void *)plain.dy.data;
+        float *dy = random_floats(subject_elements(&fused, fused.node->output), 9), *masked = (void *)plain.dy.data;
         subject_put(&fused, fused.node->output, dy, fused.dy.data);
         memcpy(masked, fused.dy.data, fused.dy.bytes);
         for (size_t i = 0; i < fused.y.bytes / sizeof *y; i++) {
@@ -553,7 +546,7 @@ Test(kernels, a_gradient_may_be_in_place, .timeout = 300)
             trial(backends[k], c, false, &y, &rest, bytes);
             fill(&s);
             forward(&s);
-            float *dy = randoms(subject_elements(&s, s.node->output), 9);
+            float *dy = random_floats(subject_elements(&s, s.node->output), 9);
             subject_put(&s, s.node->output, dy, s.dy.data);
             struct kernel_args args = subject_args(&s);
             args.dx[0] = s.dy.data;

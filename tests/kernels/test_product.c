@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "numerics/rng.h"
+#include "tests/support/images.h"
 
 #if __has_include(<dnnl.h>)
 
@@ -36,14 +36,6 @@ static float judge(int64_t terms, bool spans, const float *p, const float *q)
 }
 
 /* ---- The product. */
-static float *randoms(int64_t count, uint32_t which)
-{
-    float *x = malloc((size_t)count * sizeof *x);
-    for (int64_t i = 0; i < count; i++)
-        x[i] = 2 * rng_uniform(rng_words(5, RNG_DATA, (uint32_t)i, which, 0, 0).word[0]) - 1;
-    return x;
-}
-
 /* The transpose of rows x columns. */
 static float *transposed(const float *x, int64_t rows, int64_t columns)
 {
@@ -62,7 +54,7 @@ struct problem {
 static struct problem problem_make(int64_t rows, int64_t columns, int64_t terms, bool spans, bool bias, bool relu)
 {
     struct problem m = {rows, columns, terms, spans, bias, relu};
-    m.p = randoms(rows * terms, 1), m.q = randoms(columns * terms, 2), m.biases = randoms(columns, 3);
+    m.p = random_floats(rows * terms, 1), m.q = random_floats(columns * terms, 2), m.biases = random_floats(columns, 3);
     m.p_columns = transposed(m.p, rows, terms), m.q_columns = transposed(m.q, columns, terms);
     m.result = malloc((size_t)(rows * columns) * sizeof *m.result);
     for (int64_t i = 0; i < rows * columns; i++) {
@@ -78,19 +70,12 @@ static void problem_free(struct problem *m)
     free(m->p), free(m->q), free(m->p_columns), free(m->q_columns), free(m->biases), free(m->result);
 }
 
-static float *spoiled(size_t bytes)
-{
-    float *data = malloc(bytes);
-    memset(data, 0xff, bytes); /* NaNs */
-    return data;
-}
-
 /* how: bit 0: p is stored by terms, 1: q, 2: the product is that of the transpose. */
 static void check(const struct problem *m, int how, int threads)
 {
     struct matrix_product of = {.stride = m->columns, .relu = m->relu, .turned = how & 4};
     of.bias = m->bias ? m->biases : NULL;
-    of.c = spoiled((size_t)(m->rows * m->columns) * sizeof *of.c);
+    of.c = spoiled_floats((size_t)(m->rows * m->columns) * sizeof *of.c);
     const struct matrix a =
         how & 1 ? (struct matrix){m->p_columns, m->rows, true} : (struct matrix){m->p, m->terms, false};
     const struct matrix b =
@@ -98,7 +83,7 @@ static void check(const struct problem *m, int how, int threads)
     struct product product = matrix_product(m->rows, m->columns, m->terms, a, b, &of);
     product.spans = m->spans;
     const struct product_plan plan = product_plan(&product, threads, UINT64_MAX);
-    float *scratch = spoiled(plan.scratch + 4);
+    float *scratch = spoiled_floats(plan.scratch + 4);
     omp_set_num_threads(threads);
     product_run(&product, &plan, &of, scratch);
     cr_assert(isnan(scratch[plan.scratch / sizeof *scratch]), "more scratch than %zu bytes is written", plan.scratch);
@@ -146,7 +131,7 @@ Test(product, a_relu_keeps_nan)
         const struct product product =
             matrix_product(2, 1, 1, (struct matrix){p, 1, false}, (struct matrix){q, 1, false}, &of);
         const struct product_plan plan = product_plan(&product, 1, UINT64_MAX);
-        product_run(&product, &plan, &of, scratch = spoiled(plan.scratch));
+        product_run(&product, &plan, &of, scratch = spoiled_floats(plan.scratch));
         cr_expect(isnan(c[0]) && c[1] == 1);
         free(scratch);
     }

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "numerics/philox.h"
-#include "numerics/shape.h"
+#include "tests/support/images.h"
 
 #if __has_include(<dnnl.h>)
 
@@ -68,23 +67,12 @@ static void square(void (*transform)(const float *, float *), int from, int to, 
     for (int i = 0; i < to; i++) transform(half + i * from, out + i * to);
 }
 
-struct images {
-    int64_t batch, height, width, channels;
-    float *data;
-};
-
-static float pixel(const struct images *x, int64_t sample, int64_t row, int64_t column, int64_t c)
-{
-    const bool inside = row >= 0 && row < x->height && column >= 0 && column < x->width;
-    return inside ? x->data[((sample * x->height + row) * x->width + column) * x->channels + c] : 0;
-}
-
 /* The points of the square of pixels from (row, column) on. */
 static void points_of(void (*transform)(const float *, float *), int side, const struct images *x, int64_t sample,
                       int64_t row, int64_t column, int64_t c, float *points)
 {
     float pixels[36];
-    for (int i = 0; i < side * side; i++) pixels[i] = pixel(x, sample, row + i / side, column + i % side, c);
+    for (int i = 0; i < side * side; i++) pixels[i] = images_pixel(x, sample, row + i / side, column + i % side, c);
     square(transform, side, 6, pixels, points);
 }
 
@@ -147,7 +135,7 @@ static void judge_gradient(const struct images *x, const struct images *dy, int6
         points_of(of_gradient, 4, dy, t / tiles, row, column, k, w);
         for (int p = 0; p < 36; p++) block[p] = fmaf(v[p], w[p], block[p]);
         float tile_bias = 0;
-        for (int i = 0; i < 16; i++) tile_bias += pixel(dy, t / tiles, row + i / 4, column + i % 4, k);
+        for (int i = 0; i < 16; i++) tile_bias += images_pixel(dy, t / tiles, row + i / 4, column + i % 4, k);
         block_bias += tile_bias;
         if (t % 64 != 63 && t < all - 1) continue;
         for (int p = 0; p < 36; p++) sum[p] = t < 64 ? block[p] : sum[p] + block[p];
@@ -157,50 +145,14 @@ static void judge_gradient(const struct images *x, const struct images *dy, int6
 }
 
 /* ---- The kernels, on images in any order. */
-static float *randoms(int64_t count, uint32_t which)
-{
-    float *x = malloc((size_t)count * sizeof *x);
-    for (int64_t i = 0; i < count; i++)
-        x[i] = 2 * rng_uniform(rng_words(5, RNG_DATA, (uint32_t)i, which, 0, 0).word[0]) - 1;
-    return x;
-}
-
-static struct images images_make(int64_t batch, int64_t height, int64_t width, int64_t channels, uint32_t which)
-{
-    return (struct images){batch, height, width, channels, randoms(batch * height * width * channels, which)};
-}
-
 static struct extent extent_in(const struct images *x, enum order order)
 {
-    const int64_t block = order_block(order), padded = ratio_up(x->channels, block) * block;
-    const int64_t elements = x->height * x->width * padded;
-    return (struct extent){
-        x->batch, elements, x->batch * elements, {3, {x->height, x->width, x->channels}}, (int)order};
+    return images_extent(x, (int)order, order_block(order));
 }
 
-/* Copies to or from an order; from: fails where channels that fill a block are not zero. */
 static void reordered(const struct images *x, const struct extent *e, float *data, bool put)
 {
-    const int64_t block = order_block((enum order)e->layout) > 1 ? order_block((enum order)e->layout) : x->channels;
-    const int64_t pixels = x->height * x->width, padded = e->elements / pixels;
-    for (int64_t i = 0; i < e->count; i++) {
-        const int64_t s = i / e->elements, rest = i % e->elements, p = rest / block % pixels;
-        const int64_t c = rest / block / pixels * block + rest % block;
-        float *logical = &x->data[(s * pixels + p) * x->channels + c];
-        if (put)
-            data[i] = c < x->channels ? *logical : 0;
-        else if (c < x->channels)
-            *logical = data[i];
-        else
-            cr_assert(data[i] == 0, "channel %lld of %lld is %g", (long long)c, (long long)padded, (double)data[i]);
-    }
-}
-
-static float *spoiled(size_t bytes)
-{
-    float *data = malloc(bytes);
-    memset(data, 0xff, bytes); /* NaNs */
-    return data;
+    images_reorder(x, e, order_block((enum order)e->layout), data, put);
 }
 
 /* A convolution and its results by the definition. */
@@ -218,8 +170,8 @@ static struct problem problem_make(int64_t batch, int64_t height, int64_t width,
     struct problem p = {.padding = padding, .relu = relu, .has_bias = bias};
     p.x = images_make(batch, height, width, inputs, 1), p.dx = images_make(batch, height, width, inputs, 2);
     p.y = images_make(batch, h, w, outputs, 3), p.dy = images_make(batch, h, w, outputs, 4);
-    p.weights = randoms(outputs * inputs * 9, 5), p.dw = randoms(outputs * inputs * 9, 6);
-    p.bias = randoms(outputs, 7), p.db = randoms(outputs, 8);
+    p.weights = random_floats(outputs * inputs * 9, 5), p.dw = random_floats(outputs * inputs * 9, 6);
+    p.bias = random_floats(outputs, 7), p.db = random_floats(outputs, 8);
     judge_forward(&p.x, p.weights, bias ? p.bias : NULL, relu, padding, &p.y);
     judge_input(&p.dy, p.weights, padding, &p.dx);
     for (int64_t i = 0; i < outputs * inputs; i++)
@@ -247,8 +199,8 @@ static void check_images(const struct problem *p, const struct winograd *w, enum
     const bool input = pass == CONV_INPUT;
     const struct images *from = input ? &p->dy : &p->x, *to = input ? &p->dx : &p->y;
     const struct extent *in = input ? y : x, *out = input ? x : y;
-    float *source = spoiled((size_t)in->count * 4), *result = spoiled((size_t)out->count * 4);
-    float *scratch = spoiled(w->scratch);
+    float *source = spoiled_floats((size_t)in->count * 4), *result = spoiled_floats((size_t)out->count * 4);
+    float *scratch = spoiled_floats(w->scratch);
     const struct images made = images_make(to->batch, to->height, to->width, to->channels, 9);
     reordered(from, in, source, true);
     winograd_apply(w, source, p->weights, !input && p->has_bias ? p->bias : NULL, !input && p->relu, result, scratch);
@@ -261,8 +213,9 @@ static void check_gradients(const struct problem *p, const struct winograd *w, c
                             const struct extent *y)
 {
     const int64_t inputs = p->x.channels, outputs = p->y.channels;
-    float *in = spoiled((size_t)x->count * 4), *dy = spoiled((size_t)y->count * 4), *scratch = spoiled(w->scratch);
-    float *dw = spoiled((size_t)(outputs * inputs * 9) * 4), *db = spoiled((size_t)outputs * 4);
+    float *in = spoiled_floats((size_t)x->count * 4), *dy = spoiled_floats((size_t)y->count * 4),
+          *scratch = spoiled_floats(w->scratch);
+    float *dw = spoiled_floats((size_t)(outputs * inputs * 9) * 4), *db = spoiled_floats((size_t)outputs * 4);
     reordered(&p->x, x, in, true), reordered(&p->dy, y, dy, true);
     winograd_gradients(w, in, dy, dw, p->has_bias ? db : NULL, scratch);
     check_bits(dw, p->dw, outputs * inputs * 9, "dw");
@@ -367,7 +320,7 @@ Test(winograd, a_relu_keeps_nan)
     const struct extent e = extent_in(&p.x, ORDER_LOGICAL);
     struct winograd w;
     cr_assert(winograd_make(CONV_FORWARD, &e, &e, 1, 1, UINT64_MAX, &w));
-    float *scratch = spoiled(w.scratch), *y = spoiled((size_t)e.count * 4);
+    float *scratch = spoiled_floats(w.scratch), *y = spoiled_floats((size_t)e.count * 4);
     p.x.data[0] = NAN;
     winograd_apply(&w, p.x.data, p.weights, p.bias, true, y, scratch);
     cr_expect(isnan(y[0]) && !isnan(y[e.count - 1]));
