@@ -28,5 +28,7 @@ char *shape_print(const struct shape *shape, char *text);
 /* bytes rounded up to ALIGNMENT, as every buffer is. */
 static inline size_t round_up(size_t bytes) { return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
 
+static inline int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
+
 /* Of positive numbers, a / b rounded up. */
 static inline int64_t ratio_up(int64_t a, int64_t b) { return a / b + (a % b != 0); }

@@ -47,7 +47,7 @@ static inline void add_strip(const float *restrict x, int64_t floats, int64_t la
     }
     for (; floats > 0; floats -= lanes, x += lanes) {
 #pragma omp simd
-        for (int64_t i = 0; i < least(floats, lanes); i++) sum[i] += x[i];
+        for (int64_t i = 0; i < lesser(floats, lanes); i++) sum[i] += x[i];
     }
 }
 
@@ -64,7 +64,7 @@ static inline void add_squares(const float *restrict x, int64_t floats, int64_t 
     }
     for (; floats > 0; floats -= lanes, x += lanes) {
 #pragma omp simd
-        for (int64_t i = 0; i < least(floats, lanes); i++) {
+        for (int64_t i = 0; i < lesser(floats, lanes); i++) {
             const float d = x[i] - centre[i];
             sum[i] += d;
             squares[i] += d * d;
@@ -94,9 +94,9 @@ static void measure(const struct piece *p, const float *x, double *mean, double 
 static void merge(const struct batch_norm *b, const struct kernel_args *args, int64_t from, int64_t to)
 {
     double *mean = sums_of(b, args, 0, 0), *squares = sums_of(b, args, 0, 1);
-    double count = (double)least(b->piece_rows, b->rows);
+    double count = (double)lesser(b->piece_rows, b->rows);
     for (int64_t p = 1; p < b->pieces; p++) {
-        const double more = (double)least(b->piece_rows, b->rows - p * b->piece_rows), all = count + more;
+        const double more = (double)lesser(b->piece_rows, b->rows - p * b->piece_rows), all = count + more;
         const double *other = sums_of(b, args, p, 0), *others = sums_of(b, args, p, 1);
         for (int64_t c = from; c < to; c++) {
             const double difference = other[c] - mean[c];
@@ -180,7 +180,7 @@ static inline void scale_strip(const struct scaling *s, const float *x, const fl
 {
     const vector bottom = (vector){0} + to.least_y;
     for (; floats > 0; floats -= lanes, x += lanes, to.y += lanes, to.place += lanes, add += add ? lanes : 0) {
-        const int64_t count = least(floats, lanes), whole = count / VECTOR * VECTOR;
+        const int64_t count = lesser(floats, lanes), whole = count / VECTOR * VECTOR;
         for (int64_t i = 0; i < whole; i += VECTOR) {
             vector v = (vector_at(x + i) - vector_at(s->mean + i)) * vector_at(s->scale + i) + vector_at(s->bias + i);
             if (add) v += vector_at(add + i);
@@ -237,7 +237,7 @@ static inline void add_slopes(const struct scaling *restrict s, const float *res
 {
     for (; floats > 0; floats -= lanes, x += lanes, dy += lanes) {
 #pragma omp simd
-        for (int64_t i = 0; i < least(floats, lanes); i++) {
+        for (int64_t i = 0; i < lesser(floats, lanes); i++) {
             const float d = x[i] - s->mean[i], g = slope(dy[i], d, s->scale[i], s->bias[i], relu);
             sum[i] += g;
             product[i] += g * d;
@@ -338,7 +338,7 @@ static inline void combine_strip(const struct combination *k, const float *x, co
     const struct scaling *s = &k->scaling;
     float chunk[LANES];
     for (; floats > 0; floats -= lanes, x += lanes, dy += lanes, dx += lanes) {
-        const int64_t count = least(floats, lanes);
+        const int64_t count = lesser(floats, lanes);
         float *to = stream ? chunk : dx;
 #pragma omp simd
         for (int64_t i = 0; i < count; i++) {

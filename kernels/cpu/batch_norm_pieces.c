@@ -34,7 +34,7 @@ void batch_norm_divide(struct batch_norm *b, const struct extent *x)
 /* Rows [from, to) of a group. */
 static struct piece piece_of(const struct batch_norm *b, int64_t group, int64_t from, int64_t to)
 {
-    const int64_t channel = group * b->width, width = least(b->width, b->padded - channel);
+    const int64_t channel = group * b->width, width = lesser(b->width, b->padded - channel);
     const int64_t turns = order_block(b->layout) > 1 ? LANES / BLOCK_MOST : b->stride == width ? LANES / width : 1;
     return (struct piece){.b = b,
                           .start = group * b->next_group,
@@ -49,13 +49,13 @@ static struct piece piece_of(const struct batch_norm *b, int64_t group, int64_t 
 static void merge_group(const struct batch_norm *b, const struct kernel_args *args, const struct passes *passes,
                         int64_t group)
 {
-    passes->merge(b, args, group * b->width, least((group + 1) * b->width, b->channels));
+    passes->merge(b, args, group * b->width, lesser((group + 1) * b->width, b->channels));
 }
 
 static void run_piece(const struct batch_norm *b, const struct kernel_args *args, piece_pass *pass, int64_t i)
 {
     const int64_t number = i / b->groups, from = number * b->piece_rows;
-    struct piece p = piece_of(b, i % b->groups, from, least(from + b->piece_rows, b->rows));
+    struct piece p = piece_of(b, i % b->groups, from, lesser(from + b->piece_rows, b->rows));
     p.number = number;
     pass(&p, args);
     stream_end();
@@ -79,7 +79,7 @@ static void run_span(const struct batch_norm *b, const struct kernel_args *args,
 {
     for (int64_t next; at < end; at = next) {
         const int64_t group = at / b->next_group, row = sample * b->run - group * b->run;
-        next = least(end, (group + 1) * b->next_group);
+        next = lesser(end, (group + 1) * b->next_group);
         const struct piece p = piece_of(b, group, row + at / b->width, row + next / b->width);
         pass(&p, args);
     }
@@ -94,7 +94,7 @@ static void run_alone(const struct batch_norm *b, const struct kernel_args *args
 #pragma omp parallel for schedule(static)
         for (int64_t i = 0; i < b->samples * spans; i++) {
             const int64_t at = i % spans * SPAN;
-            run_span(b, args, pass, i / spans, at, least(at + SPAN, b->next_run));
+            run_span(b, args, pass, i / spans, at, lesser(at + SPAN, b->next_run));
         }
         return;
     }

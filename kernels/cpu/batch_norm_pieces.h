@@ -34,8 +34,6 @@ struct batch_norm {
     bool adds; /* a second input; else the backward finds the relu's derivative by computing y again */
 };
 
-static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
 struct piece {
     const struct batch_norm *b;
     int64_t number, start;         /* start: of the group, in floats */
@@ -54,7 +52,7 @@ struct strip {
 static inline struct strip strip_at(const struct piece *p, int64_t row)
 {
     const int64_t run = row / p->b->run, place = row % p->b->run;
-    const int64_t rows = p->b->stride == p->width ? least(p->to - row, p->b->run - place) : least(p->to - row, 1);
+    const int64_t rows = p->b->stride == p->width ? lesser(p->to - row, p->b->run - place) : lesser(p->to - row, 1);
     return (struct strip){run * p->b->next_run + p->start + place * p->b->stride, rows * p->width, row + rows};
 }
 
@@ -72,7 +70,7 @@ static inline void fold(const struct piece *p, const float *restrict lane, doubl
 static inline void repeat(const struct piece *p, float *lane)
 {
     for (int64_t t = 1; t < p->turns; t *= 2)
-        memcpy(lane + t * p->width, lane, (size_t)(least(t, p->turns - t) * p->width) * sizeof *lane);
+        memcpy(lane + t * p->width, lane, (size_t)(lesser(t, p->turns - t) * p->width) * sizeof *lane);
 }
 
 /* Two sums of each channel, of piece number, in scratch. */

@@ -41,8 +41,6 @@ static float *place(const struct slice *s, int64_t sample, int64_t pixel, int64_
 /* How many channels lie together from channel c of the slice on. */
 static int64_t together(const struct slice *s, int64_t c) { return s->block - (s->first + c) % s->block; }
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
 /* Copies channels channels of some pixels, and zeros the padding after the last channel. */
 static void copy_piece(const struct slice *to, const struct slice *from, int64_t channels, int64_t sample,
                        int64_t pixel, int64_t pixels)
@@ -50,7 +48,7 @@ static void copy_piece(const struct slice *to, const struct slice *from, int64_t
     const bool last = to->first + channels == channels_of(to->of);
     const int64_t padding = last ? (to->block - channels_of(to->of) % to->block) % to->block : 0;
     for (int64_t c = 0, run; c < channels; c += run) {
-        run = least(channels - c, least(together(to, c), together(from, c)));
+        run = lesser(channels - c, lesser(together(to, c), together(from, c)));
         float *out = place(to, sample, pixel, c);
         const float *in = place(from, sample, pixel, c);
         if (run == to->block && run == from->block)
@@ -69,7 +67,7 @@ static void copy_channels(struct slice to, struct slice from, int64_t channels)
     const int64_t samples = to.of->batch, pixels = pixels_of(to.of);
 #pragma omp parallel for collapse(2) schedule(static)
     for (int64_t n = 0; n < samples; n++)
-        for (int64_t p = 0; p < pixels; p += PIECE) copy_piece(&to, &from, channels, n, p, least(PIECE, pixels - p));
+        for (int64_t p = 0; p < pixels; p += PIECE) copy_piece(&to, &from, channels, n, p, lesser(PIECE, pixels - p));
 }
 
 static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,

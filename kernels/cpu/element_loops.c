@@ -3,14 +3,14 @@
 
 #include <string.h>
 
+#include "numerics/shape.h"
+
 enum {
     PIECE = 32 * 1024, /* floats a thread takes at a time */
     LANES = VECTOR,    /* words packed together */
     GROUP = SIGN_GROUP,
     PAGE = 4096,
 };
-
-static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static inline int64_t pieces_of(int64_t count) { return (count + PIECE - 1) / PIECE; }
 
@@ -41,8 +41,8 @@ void sign_pack(const float *y, int64_t samples, int64_t elements, uint32_t *bits
 #pragma omp parallel for collapse(2) schedule(static)
     for (int64_t n = 0; n < samples; n++)
         for (int64_t p = 0; p < pieces; p++)
-            for (int64_t i = p * PIECE; i < least((p + 1) * PIECE, elements); i += GROUP)
-                pack_group(y + n * elements + i, least(GROUP, elements - i), bits + n * words + i / GROUP * LANES);
+            for (int64_t i = p * PIECE; i < lesser((p + 1) * PIECE, elements); i += GROUP)
+                pack_group(y + n * elements + i, lesser(GROUP, elements - i), bits + n * words + i / GROUP * LANES);
 }
 
 void sign_mask(float *dx, const float *dy, const uint32_t *bits, int64_t samples, int64_t elements)
@@ -51,8 +51,8 @@ void sign_mask(float *dx, const float *dy, const uint32_t *bits, int64_t samples
 #pragma omp parallel for collapse(2) schedule(static)
     for (int64_t n = 0; n < samples; n++)
         for (int64_t p = 0; p < pieces; p++)
-            for (int64_t i = p * PIECE; i < least((p + 1) * PIECE, elements); i += GROUP)
-                mask_group(dx + n * elements + i, dy + n * elements + i, least(GROUP, elements - i),
+            for (int64_t i = p * PIECE; i < lesser((p + 1) * PIECE, elements); i += GROUP)
+                mask_group(dx + n * elements + i, dy + n * elements + i, lesser(GROUP, elements - i),
                            bits + n * words + i / GROUP * LANES);
 }
 
@@ -79,7 +79,7 @@ void copy_bytes(void *to, const void *from, size_t bytes)
     const int64_t piece = PIECE * sizeof(float), count = (int64_t)bytes;
 #pragma omp parallel for schedule(static)
     for (int64_t i = 0; i < count; i += piece)
-        memcpy((char *)to + i, (const char *)from + i, (size_t)least(piece, count - i));
+        memcpy((char *)to + i, (const char *)from + i, (size_t)lesser(piece, count - i));
 }
 
 void copy_rows(float *to, int64_t count, const float *from, int64_t stride, int64_t rows)
@@ -89,7 +89,7 @@ void copy_rows(float *to, int64_t count, const float *from, int64_t stride, int6
     for (int64_t r = 0; r < rows; r++)
         for (int64_t p = 0; p < pieces; p++)
             memcpy(to + r * count + p * PIECE, from + r * stride + p * PIECE,
-                   (size_t)least(PIECE, count - p * PIECE) * sizeof *to);
+                   (size_t)lesser(PIECE, count - p * PIECE) * sizeof *to);
 }
 
 void fill_words(uint32_t *to, uint32_t pattern, size_t words)

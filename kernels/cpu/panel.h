@@ -14,7 +14,6 @@ enum { ROWS_MOST = 12, ROWS = LANES == 16 ? ROWS_MOST : ROWS_MOST / 2, THIRD = 3
  * each other from caches. */
 enum { SKEW = 16 };
 
-static inline int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t multiple(int64_t a, int64_t of) { return (a + of - 1) / of * of; }
 
 /* sums[r * to + c] = (add: +=) the sum of a[r * row + i * term] b[i * PANEL + c] over i < terms, ascending, for

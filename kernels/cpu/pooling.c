@@ -13,7 +13,6 @@
 #include "image.h"
 #include "lanes.h"
 #include "numerics/shape.h"
-#include "panel.h"
 
 enum { INDICES = 256 }; /* that 8 bits can tell apart */
 

@@ -2,9 +2,9 @@
 
 #include <string.h>
 
-enum { PANEL = 512 }; /* columns summed together: their sums stay in the first-level cache */
+#include "numerics/shape.h"
 
-static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+enum { PANEL = 512 }; /* columns summed together: their sums stay in the first-level cache */
 
 /* sum[c] = the sum of count rows, stride floats apart. */
 static void sum_rows(const float *x, int64_t stride, int64_t rows, int64_t columns, float *restrict sum)
@@ -29,8 +29,8 @@ void reduce_columns(const float *x, int64_t rows, int64_t columns, void *scratch
     for (int64_t p = 0; p < pieces; p++)
         for (int64_t c = 0; c < columns; c += PANEL) {
             float *sum = pieces > 1 ? (float *)scratch + p * columns + c : out + c;
-            sum_rows(x + p * PIECE_ROWS * columns + c, columns, least(PIECE_ROWS, rows - p * PIECE_ROWS),
-                     least(PANEL, columns - c), sum);
+            sum_rows(x + p * PIECE_ROWS * columns + c, columns, lesser(PIECE_ROWS, rows - p * PIECE_ROWS),
+                     lesser(PANEL, columns - c), sum);
         }
     if (pieces > 1) reduce_pieces(scratch, pieces, columns, columns, out);
 }
@@ -39,5 +39,5 @@ void reduce_pieces(const float *piece, int64_t pieces, int64_t stride, int64_t c
 {
 #pragma omp parallel for schedule(static)
     for (int64_t c = 0; c < columns; c += PANEL)
-        sum_rows(piece + c, stride, pieces, least(PANEL, columns - c), out + c);
+        sum_rows(piece + c, stride, pieces, lesser(PANEL, columns - c), out + c);
 }
