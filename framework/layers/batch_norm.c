@@ -41,11 +41,7 @@ static enum status infer(const void *settings, const struct shape *inputs, struc
 static int parameters(const void *settings, const struct shape *input,
                       struct parameter_definition definitions[NODE_PARAMETERS_MAX])
 {
-    const int64_t channels = shape_width(input);
-    if (!((const struct settings *)settings)->affine) return 0;
-    definitions[0] = (struct parameter_definition){"weight", {1, {channels}}, INIT_ONES, channels, channels};
-    definitions[1] = (struct parameter_definition){"bias", {1, {channels}}, INIT_ZEROS, channels, channels};
-    return 2;
+    return ((const struct settings *)settings)->affine ? gain_and_bias(input, definitions) : 0;
 }
 
 static int states(const void *settings, const struct shape *input,

@@ -35,10 +35,7 @@ static int parameters(const void *settings, const struct shape *input,
                       struct parameter_definition definitions[NODE_PARAMETERS_MAX])
 {
     (void)settings;
-    const int64_t width = shape_width(input);
-    definitions[0] = (struct parameter_definition){"weight", {1, {width}}, INIT_ONES, width, width};
-    definitions[1] = (struct parameter_definition){"bias", {1, {width}}, INIT_ZEROS, width, width};
-    return 2;
+    return gain_and_bias(input, definitions);
 }
 
 struct statistics {

@@ -141,6 +141,14 @@ void bias_gradient(const struct reference *r, const struct kernel_args *args, in
     }
 }
 
+int gain_and_bias(const struct shape *x, struct parameter_definition definitions[NODE_PARAMETERS_MAX])
+{
+    const int64_t width = shape_width(x);
+    definitions[0] = (struct parameter_definition){"weight", {1, {width}}, INIT_ONES, width, width};
+    definitions[1] = (struct parameter_definition){"bias", {1, {width}}, INIT_ZEROS, width, width};
+    return 2;
+}
+
 void copy_batch(const struct reference *r, void *y, const void *x)
 {
     if (y != x) memcpy(y, x, (size_t)(r->batch * r->x_elements) * sizeof(float));

@@ -107,5 +107,8 @@ static inline bool pool_identity(const struct reference *r, const struct window 
 /* Output = input, for element-wise layers. */
 enum status same_infer(const void *settings, const struct shape *x, struct shape *y);
 
+/* The parameters of a norm: a gain, 1 at first, and a bias, 0 at first, for each channel of x. Returns how many. */
+int gain_and_bias(const struct shape *x, struct parameter_definition definitions[NODE_PARAMETERS_MAX]);
+
 /* y = x for the batch, unless they are the same memory. */
 void copy_batch(const struct reference *r, void *y, const void *x);
