@@ -1,5 +1,5 @@
-/* Convolution by Winograd's algorithm (winograd.h) or oneDNN: y = activation(w * x + b), activation none or relu, w in
- * O I H W order.
+/* Convolution by Winograd's algorithm (winograd.h), as products (conv_product.h), or by oneDNN:
+ * y = activation(w * x + b), activation none or relu, w in O I H W order.
  *
  * Contract: oneDNN processes the batch in chunks of fixed size, so that its scratch keeps the limit; forward and input
  * gradient are per sample, the parameters' gradients are summed over chunks in ascending sample order. A recomputation

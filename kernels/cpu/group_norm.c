@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cpu.h"
+#include "image.h"
 #include "reductions.h"
 
 enum { PIECE = 256, PANEL = 64 /* channels in logical order that are computed together */ };
@@ -15,6 +16,7 @@ enum { PIECE = 256, PANEL = 64 /* channels in logical order that are computed to
 struct group_norm {
     struct backend *backend;
     struct extent x;
+    struct image image;                      /* x */
     int64_t groups, width, pixels, channels; /* width: channels of a group */
     int64_t panel, panels;                   /* channels of a panel, and panels of a sample */
     float epsilon;
@@ -39,6 +41,7 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
     const int64_t groups = node_integer(node, "groups"), channels = x.shape.dim[2], block = order_block(x.layout);
     *norm = (struct group_norm){.backend = backend,
                                 .x = x,
+                                .image = image_of(&x),
                                 .groups = groups,
                                 .width = channels / groups,
                                 .pixels = image_pixels(&x),
@@ -63,12 +66,11 @@ struct panel {
 /* s: the batch's statistics; NULL: mean 0. */
 static struct panel panel_of(const struct group_norm *norm, int64_t n, int64_t k, const struct statistics *s)
 {
-    const bool blocked = order_block(norm->x.layout) > 1;
     const int64_t first = k * norm->panel, left = norm->channels - first;
     struct panel p = {.channel = first,
                       .count = left < norm->panel ? left : norm->panel,
-                      .at = n * norm->x.elements + first * (blocked ? norm->pixels : 1),
-                      .step = blocked ? norm->panel : norm->channels};
+                      .at = n * norm->image.sample + channel_at(&norm->image, first),
+                      .step = norm->image.block};
     for (int64_t c = 0; s != NULL && c < p.count; c++) {
         const struct statistics *group = &s[n * norm->groups + (first + c) / norm->width];
         p.mean[c] = group->mean, p.rstd[c] = group->rstd;
