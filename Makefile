@@ -48,22 +48,16 @@ $(BUILD)/deps.mk: .ci/deps.sh Makefile
 	@mkdir -p $(@D)
 	@[ "$(DEPS)" = no ] || .ci/deps.sh build
 	@{ echo "PACKAGE_CFLAGS := $$(pkg-config --cflags $(PACKAGES))"; \
-	   echo "PACKAGE_LIBS := $$(pkg-config --libs $(PACKAGES))"; \
-	   echo "DNNL := $$(printf '#include <dnnl.h>\nDNNL_VERSION_MAJOR\n' | $(CC) -E -P - 2>/dev/null | tail -n 1)"; } >$@.new
-	@dnnl=$$(sed -n 's/^DNNL := //p' $@.new) hdf5=$$(pkg-config --modversion hdf5); \
-	[ -z "$$dnnl" ] || [ -e kernels/cpu/dnnl_$$dnnl.c ] || \
-	    { echo "make: oneDNN (libdnnl-dev) has major version $$dnnl here; Rematch supports 2 and 3" >&2; exit 1; }; \
+	   echo "PACKAGE_LIBS := $$(pkg-config --libs $(PACKAGES))"; } >$@.new
+	@hdf5=$$(pkg-config --modversion hdf5); \
 	case $$hdf5 in 1.1[0-9]*) ;; *) echo "make: HDF5 (libhdf5-dev) has version $$hdf5 here; Rematch supports 1.10 to 1.14" >&2; exit 1;; esac
 	@mv $@.new $@
 CUDNN := $(and $(wildcard $(NVCC)),$(wildcard $(CUDA)/include/cudnn.h /usr/include/cudnn.h))
 
-# Each major of oneDNN has a file of its own, kernels/cpu/dnnl_MAJOR.c; those of the others are not compiled.
-OTHER_MAJORS := $(filter-out kernels/cpu/dnnl_$(DNNL).c,$(wildcard kernels/cpu/dnnl_[0-9].c))
-
 # A backend is a folder of kernels/ and a row of backends.def. New source files are found by the wildcards below.
-BACKENDS := ref $(if $(DNNL),$(and $(wildcard kernels/cpu/*.c),cpu)) $(if $(CUDNN),$(and $(wildcard kernels/cuda/backend.c),cuda))
-SOURCES := $(filter-out $(OTHER_MAJORS),$(wildcard framework/*/*.c $(BACKENDS:%=kernels/%/*.c) datasets/*.c datasets/*/*.c \
-    experiments/harness/*.c experiments/harness/*/*.c))
+BACKENDS := ref $(and $(wildcard kernels/cpu/*.c),cpu) $(if $(CUDNN),$(and $(wildcard kernels/cuda/backend.c),cuda))
+SOURCES := $(wildcard framework/*/*.c $(BACKENDS:%=kernels/%/*.c) datasets/*.c datasets/*/*.c \
+    experiments/harness/*.c experiments/harness/*/*.c)
 KERNELS_CU := $(if $(filter cuda,$(BACKENDS)),$(wildcard kernels/cuda/*.cu))
 TESTS := $(filter-out tests/device/% tests/preload/% tests/library/%,$(wildcard tests/*/*.c))
 OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o) $(KERNELS_CU:%.cu=$(BUILD)/%.o)
@@ -78,7 +72,7 @@ CUDA_INCLUDES := $(if $(CUDNN),-isystem $(CUDA)/include)
 # HDF5's calls are those of 1.10 in every later 1.x.
 flags = -std=c11 -D_GNU_SOURCE -DH5_USE_110_API $(OPTIMIZE) -march=$(MARCH) -ffp-contract=off -fno-math-errno -fopenmp
 CFLAGS := $(flags) $(WARNINGS) $(INCLUDES) $(CUDA_INCLUDES) $(PACKAGE_CFLAGS)
-LDLIBS := $(if $(DNNL),-ldnnl) -lhdf5_hl -lcsv $(PACKAGE_LIBS) -lm
+LDLIBS := -lhdf5_hl -lcsv $(PACKAGE_LIBS) -lm
 CUDA_PROGRAM := $(if $(KERNELS_CU),$(BUILD)/rematch-cuda)
 CUDA_TRACE := $(if $(KERNELS_CU),$(and $(wildcard $(CUDA)/include/cupti.h),$(wildcard $(CUDA)/lib64/libcupti.so),$(BUILD)/trace.so))
 CUDA_PATH := -L$(CUDA)/lib64 -Wl,--enable-new-dtags,-rpath,$(CUDA)/lib64
@@ -143,15 +137,15 @@ $(BUILD)/failing.so: tests/preload/failing.c $(BUILD)/flags
 FRAMEWORK_OBJECTS := $(filter $(BUILD)/framework/% $(BUILD)/kernels/ref/% $(BUILD)/kernels/cpu/%,$(OBJECTS))
 $(BUILD)/library-example: $(BUILD)/tests/library/example.o $(FRAMEWORK_OBJECTS)
 	@echo "link $@"
-	@$(CC) $(flags) -o $@ $^ $(if $(DNNL),-ldnnl) -lm
+	@$(CC) $(flags) -o $@ $^ -lm
 
 # Places instances of static placement from CSV files, such as MiniMalloc's.
 $(BUILD)/placement: $(BUILD)/experiments/bench/placement.o $(FRAMEWORK_OBJECTS)
 	@echo "link $@"
-	@$(CC) $(flags) -o $@ $^ $(if $(DNNL),-ldnnl) -lm
+	@$(CC) $(flags) -o $@ $^ -lm
 
 # Times the cpu backend's kernels beside oneDNN's.
-$(BUILD)/kernels-bench: $(BUILD)/experiments/bench/kernels.o $(FRAMEWORK_OBJECTS)
+$(BUILD)/kernels-bench: $(BUILD)/experiments/bench/kernels.o $(BUILD)/experiments/bench/onednn.o $(FRAMEWORK_OBJECTS)
 	@echo "link $@"
 	@$(CC) $(flags) -o $@ $^ -ldnnl -lm
 

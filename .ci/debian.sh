@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds this checkout in a root of another Debian release and runs a part of the suite there, as on a fresh machine.
 #
-#   .ci/debian.sh SUITE FILTER       e.g. trixie 'layouts/*'
+#   .ci/debian.sh SUITE FILTER       e.g. trixie 'conv_choice/*'
 #
 # The root, with the packages, stays in the cache for the next time. Exits 77, with the reason, where no root can be made.
 set -euo pipefail

@@ -2,6 +2,7 @@
  * same operands; a row has the least processor time of some calls, divided by the threads.
  *
  *   kernels [THREADS [CALLS [WORD]]]   WORD: rows whose name and pass contain it */
+#include <oneapi/dnnl/dnnl.h>
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,9 +11,9 @@
 #include <time.h>
 
 #include "kernels/cpu/conv_product.h"
-#include "kernels/cpu/dnnl.h"
 #include "kernels/cpu/matrix.h"
 #include "kernels/cpu/winograd.h"
+#include "onednn.h"
 
 static int threads = 1, calls = 5;
 static const char *word = "";
@@ -125,54 +126,16 @@ static const char *const passes[] = {"forward", "weights", "input"};
 
 struct conv_row {
     const char *name;
-    int64_t batch, side, inputs, outputs, kernel, stride, padding, groups;
+    struct conv_shape shape;
 };
 
-static struct extent extent_in(int64_t batch, int64_t side, int64_t channels, enum order order)
+static struct extent extent_of_images(int64_t batch, int64_t side, int64_t channels)
 {
-    const int64_t block = order_block(order), elements = side * side * ratio_up(channels, block) * block;
-    return (struct extent){batch, elements, batch * elements, {3, {side, side, channels}}, (int)order};
+    const int64_t elements = side * side * channels;
+    return (struct extent){batch, elements, batch * elements, {3, {side, side, channels}}, 0};
 }
 
-/* oneDNN's convolution in the orders that it chooses. */
-struct library {
-    struct call call;
-    void *memory[4], *scratch;
-};
-
-static void check_status(bool done)
-{
-    if (done) return;
-    fprintf(stderr, "kernels: oneDNN has no such convolution\n");
-    exit(3);
-}
-
-static void library_open(const struct conv_row *r, enum conv_pass pass, int64_t to, dnnl_engine_t engine,
-                         dnnl_stream_t stream, struct library *l)
-{
-    static const int arguments[CONV_PASSES][5] = {
-        {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_SCRATCHPAD},
-        {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST, DNNL_ARG_SCRATCHPAD},
-        {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST, DNNL_ARG_SCRATCHPAD}};
-    const struct shape x = {3, {r->side, r->side, r->inputs}}, y = {3, {to, to, r->outputs}};
-    const struct shape w = {4, {r->outputs, r->inputs / r->groups, r->kernel, r->kernel}};
-    const struct conv_call conv = {.pass = pass,
-                                   .stride = r->stride,
-                                   .padding = r->padding,
-                                   .x = tensor_images(r->batch, &x, ORDER_ANY),
-                                   .y = tensor_images(r->batch, &y, ORDER_ANY),
-                                   .w = tensor_weights(&w, r->groups, ORDER_ANY)};
-    check_status(call_conv(engine, &conv, &l->call));
-    for (int i = 0; i < 3; i++) l->memory[i] = numbers((int64_t)call_bytes(&l->call, arguments[pass][i]) / 4);
-    l->memory[3] = reserve(call_scratch(&l->call) + 1);
-    check_status(call_ready(&l->call, engine, stream, 4, arguments[pass]) == ST_OK);
-}
-
-static void library_close(struct library *l)
-{
-    for (int i = 0; i < 4; i++) free(l->memory[i]);
-    call_release(&l->call);
-}
+static int64_t side_of(const struct conv_shape *s) { return (s->side + 2 * s->padding - s->kernel) / s->stride + 1; }
 
 /* Our kernel of a pass: Winograd's where it can be. */
 struct own {
@@ -182,11 +145,10 @@ struct own {
     void *scratch;
 };
 
-static void own_open(const struct conv_row *r, enum conv_pass pass, int64_t to, enum order order, bool winograd,
-                     struct own *own)
+static void own_open(const struct conv_shape *r, enum conv_pass pass, bool winograd, struct own *own)
 {
-    const struct extent x = extent_in(r->batch, r->side, r->inputs, r->inputs < 16 ? ORDER_LOGICAL : order);
-    const struct extent y = extent_in(r->batch, to, r->outputs, order);
+    const struct extent x = extent_of_images(r->batch, r->side, r->inputs);
+    const struct extent y = extent_of_images(r->batch, side_of(r), r->outputs);
     *own = (struct own){.x = numbers(x.count), .y = numbers(y.count)};
     own->w = numbers(r->outputs * r->inputs / r->groups * r->kernel * r->kernel);
     if (winograd && winograd_make(pass, &x, &y, r->padding, threads, UINT64_MAX, &own->winograd)) {
@@ -222,75 +184,74 @@ static void own_run(const struct own *own, enum conv_pass pass)
 
 static void own_close(const struct own *own) { free(own->x), free(own->w), free(own->y), free(own->scratch); }
 
-static struct times time_calls(const struct own *own, const struct library *l, enum conv_pass pass)
+static struct times time_calls(const struct own *own, const struct onednn *library, enum conv_pass pass)
 {
     struct times least = {0};
     for (int i = 0; i < calls; i++) {
         const double began = seconds();
         own_run(own, pass);
         const double middle = seconds();
-        check_status(call_run(&l->call, (const void *const *)l->memory) == ST_OK);
+        onednn_run(library);
         least.ours = lesser_time(least.ours, middle - began);
         least.library = lesser_time(least.library, seconds() - middle);
     }
     return least;
 }
 
-static void time_conv(const struct conv_row *r, enum order order, dnnl_engine_t engine, dnnl_stream_t stream,
-                      struct times *sum)
+static void time_conv(const struct conv_row *row_of, struct times *sum)
 {
-    const int64_t to = (r->side + 2 * r->padding - r->kernel) / r->stride + 1, k = r->kernel;
+    const struct conv_shape *r = &row_of->shape;
+    const int64_t to = side_of(r), k = r->kernel;
     const double flops = 2.0 * (double)(r->batch * to * to * r->outputs) * (double)(r->inputs / r->groups * k * k);
     for (enum conv_pass pass = 0; pass < CONV_PASSES; pass++) {
         struct own own;
-        struct library l = {0};
         const bool of_data = pass == CONV_INPUT && r->inputs == 3; /* has no gradient */
-        if (of_data || !wanted(r->name, passes[pass])) continue;
-        own_open(r, pass, to, order, r->kernel == 3 && r->stride == 1 && r->groups == 1, &own);
-        library_open(r, pass, to, engine, stream, &l);
-        row(r->name, passes[pass], flops, time_calls(&own, &l, pass), sum);
+        if (of_data || !wanted(row_of->name, passes[pass])) continue;
+        own_open(r, pass, k == 3 && r->stride == 1 && r->groups == 1, &own);
+        struct onednn *library = onednn_open(r, pass, numbers);
+        row(row_of->name, passes[pass], flops, time_calls(&own, library, pass), sum);
         own_close(&own);
-        library_close(&l);
+        onednn_close(library);
     }
 }
 
 static const struct conv_row convs[] = {
-    {"resnet50 7x7/2 224 3-64", 8, 224, 3, 64, 7, 2, 3, 1},
-    {"resnet50 1x1 56 64-64", 8, 56, 64, 64, 1, 1, 0, 1},
-    {"resnet50 1x1 56 64-256", 8, 56, 64, 256, 1, 1, 0, 1},
-    {"resnet50 1x1 56 256-64", 8, 56, 256, 64, 1, 1, 0, 1},
-    {"resnet50 1x1 28 128-512", 8, 28, 128, 512, 1, 1, 0, 1},
-    {"resnet50 1x1 28 512-128", 8, 28, 512, 128, 1, 1, 0, 1},
-    {"resnet50 1x1 14 256-1024", 8, 14, 256, 1024, 1, 1, 0, 1},
-    {"resnet50 1x1 14 1024-256", 8, 14, 1024, 256, 1, 1, 0, 1},
-    {"resnet50 1x1 7 512-2048", 8, 7, 512, 2048, 1, 1, 0, 1},
-    {"resnet50 1x1 7 2048-512", 8, 7, 2048, 512, 1, 1, 0, 1},
-    {"resnet50 1x1/2 56 256-512", 8, 56, 256, 512, 1, 2, 0, 1},
-    {"resnet50 3x3/2 56 128-128", 8, 56, 128, 128, 3, 2, 1, 1},
-    {"resnet50 3x3/2 14 512-512", 8, 14, 512, 512, 3, 2, 1, 1},
-    {"sample-cnn 5x5 256 10-40", 2, 256, 10, 40, 5, 1, 2, 1},
-    {"sample-cnn 5x5 256 40-20", 2, 256, 40, 20, 5, 1, 2, 1},
-    {"sample-cnn 5x5 256 20-10", 2, 256, 20, 10, 5, 1, 2, 1},
-    {"vgg16 3x3 224 3-64", 4, 224, 3, 64, 3, 1, 1, 1},
-    {"vgg16 3x3 224 64-64", 4, 224, 64, 64, 3, 1, 1, 1},
-    {"vgg16 3x3 56 256-256", 8, 56, 256, 256, 3, 1, 1, 1},
-    {"vgg16 3x3 14 512-512", 8, 14, 512, 512, 3, 1, 1, 1},
-    {"resnext 3x3/2 56 128-128 g32", 8, 56, 128, 128, 3, 2, 1, 32},
-    {"mobilenet 3x3 112 32 depthwise", 8, 112, 32, 32, 3, 1, 1, 32},
-    {"mobilenet 3x3/2 56 144 depthwise", 8, 56, 144, 144, 3, 2, 1, 144},
-    {"mobilenet 3x3 14 384 depthwise", 8, 14, 384, 384, 3, 1, 1, 384},
+    {"resnet50 7x7/2 224 3-64", {8, 224, 3, 64, 7, 2, 3, 1}},
+    {"resnet50 1x1 56 64-64", {8, 56, 64, 64, 1, 1, 0, 1}},
+    {"resnet50 1x1 56 64-256", {8, 56, 64, 256, 1, 1, 0, 1}},
+    {"resnet50 1x1 56 256-64", {8, 56, 256, 64, 1, 1, 0, 1}},
+    {"resnet50 1x1 28 128-512", {8, 28, 128, 512, 1, 1, 0, 1}},
+    {"resnet50 1x1 28 512-128", {8, 28, 512, 128, 1, 1, 0, 1}},
+    {"resnet50 1x1 14 256-1024", {8, 14, 256, 1024, 1, 1, 0, 1}},
+    {"resnet50 1x1 14 1024-256", {8, 14, 1024, 256, 1, 1, 0, 1}},
+    {"resnet50 1x1 7 512-2048", {8, 7, 512, 2048, 1, 1, 0, 1}},
+    {"resnet50 1x1 7 2048-512", {8, 7, 2048, 512, 1, 1, 0, 1}},
+    {"resnet50 1x1/2 56 256-512", {8, 56, 256, 512, 1, 2, 0, 1}},
+    {"resnet50 3x3/2 56 128-128", {8, 56, 128, 128, 3, 2, 1, 1}},
+    {"resnet50 3x3/2 14 512-512", {8, 14, 512, 512, 3, 2, 1, 1}},
+    {"sample-cnn 5x5 256 10-40", {2, 256, 10, 40, 5, 1, 2, 1}},
+    {"sample-cnn 5x5 256 40-20", {2, 256, 40, 20, 5, 1, 2, 1}},
+    {"sample-cnn 5x5 256 20-10", {2, 256, 20, 10, 5, 1, 2, 1}},
+    {"vgg16 3x3 224 3-64", {4, 224, 3, 64, 3, 1, 1, 1}},
+    {"vgg16 3x3 224 64-64", {4, 224, 64, 64, 3, 1, 1, 1}},
+    {"vgg16 3x3 56 256-256", {8, 56, 256, 256, 3, 1, 1, 1}},
+    {"vgg16 3x3 14 512-512", {8, 14, 512, 512, 3, 1, 1, 1}},
+    {"resnext 3x3/2 56 128-128 g32", {8, 56, 128, 128, 3, 2, 1, 32}},
+    {"mobilenet 3x3 112 32 depthwise", {8, 112, 32, 32, 3, 1, 1, 32}},
+    {"mobilenet 3x3/2 56 144 depthwise", {8, 56, 144, 144, 3, 2, 1, 144}},
+    {"mobilenet 3x3 14 384 depthwise", {8, 14, 384, 384, 3, 1, 1, 384}},
 };
 
 /* ---- Winograd beside the product where it begins to pay: few tiles or channels. */
 static const struct conv_row limits[] = {
-    {"limit 16 tiles 512-512", 1, 14, 512, 512, 3, 1, 1, 1},
-    {"limit 32 tiles 512-512", 2, 14, 512, 512, 3, 1, 1, 1},
-    {"limit 16 tiles 256-256", 1, 14, 256, 256, 3, 1, 1, 1},
-    {"limit 32 tiles 256-256", 2, 14, 256, 256, 3, 1, 1, 1},
-    {"limit 56 16-16", 4, 56, 16, 16, 3, 1, 1, 1},
-    {"limit 56 8-32", 4, 56, 8, 32, 3, 1, 1, 1},
-    {"limit 56 32-8", 4, 56, 32, 8, 3, 1, 1, 1},
-    {"limit 56 3-64", 4, 56, 3, 64, 3, 1, 1, 1},
+    {"limit 16 tiles 512-512", {1, 14, 512, 512, 3, 1, 1, 1}},
+    {"limit 32 tiles 512-512", {2, 14, 512, 512, 3, 1, 1, 1}},
+    {"limit 16 tiles 256-256", {1, 14, 256, 256, 3, 1, 1, 1}},
+    {"limit 32 tiles 256-256", {2, 14, 256, 256, 3, 1, 1, 1}},
+    {"limit 56 16-16", {4, 56, 16, 16, 3, 1, 1, 1}},
+    {"limit 56 8-32", {4, 56, 8, 32, 3, 1, 1, 1}},
+    {"limit 56 32-8", {4, 56, 32, 8, 3, 1, 1, 1}},
+    {"limit 56 3-64", {4, 56, 3, 64, 3, 1, 1, 1}},
 };
 
 static double time_own(const struct own *own, enum conv_pass pass)
@@ -300,7 +261,7 @@ static double time_own(const struct own *own, enum conv_pass pass)
     return seconds() - began;
 }
 
-static void time_limits(enum order order)
+static void time_limits(void)
 {
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
         for (enum conv_pass pass = 0; pass < CONV_PASSES; pass++) {
@@ -308,7 +269,7 @@ static void time_limits(enum order order)
             struct own own[2];
             double least[2] = {0};
             if (!wanted(r->name, passes[pass])) continue;
-            for (int w = 0; w < 2; w++) own_open(r, pass, r->side, order, w == 0, &own[w]);
+            for (int w = 0; w < 2; w++) own_open(&r->shape, pass, w == 0, &own[w]);
             for (int c = 0; c < 2 * calls; c++) least[c % 2] = lesser_time(least[c % 2], time_own(&own[c % 2], pass));
             printf("%-34s %-8s %8.2f %8.2f of the product %15.2f\n", r->name, passes[pass], least[0] * 1e3,
                    least[1] * 1e3, least[1] / least[0]);
@@ -317,30 +278,18 @@ static void time_limits(enum order order)
 }
 
 /* Rows of a network follow each other; its name is the first word. */
-static void time_network(size_t first, size_t end, enum order order, dnnl_engine_t engine, dnnl_stream_t stream)
-{
-    struct times sum = {0};
-    for (size_t i = first; i < end; i++) time_conv(&convs[i], order, engine, stream, &sum);
-    if (sum.ours > 0)
-        printf("  %s: oneDNN's time over ours %.3f\n", order ? "blocked" : "channels last", sum.library / sum.ours);
-}
-
 static void time_convs(void)
 {
-    dnnl_engine_t engine;
-    dnnl_stream_t stream;
-    enum order blocked;
-    dnnl_isa(&blocked);
-    check_status(dnnl_open(&engine, &stream) == ST_OK);
     const size_t count = sizeof convs / sizeof *convs;
     for (size_t first = 0, end; first < count; first = end) {
         const size_t length = strcspn(convs[first].name, " ");
-        for (end = first; end < count && !strncmp(convs[end].name, convs[first].name, length); end++) continue;
-        time_network(first, end, blocked, engine, stream);
-        time_network(first, end, ORDER_LOGICAL, engine, stream);
+        struct times sum = {0};
+        for (end = first; end < count && !strncmp(convs[end].name, convs[first].name, length); end++)
+            time_conv(&convs[end], &sum);
+        if (sum.ours > 0)
+            printf("  %.*s: oneDNN's time over ours %.3f\n", (int)length, convs[first].name, sum.library / sum.ours);
     }
-    time_limits(blocked);
-    dnnl_close(engine, stream);
+    time_limits();
 }
 
 int main(int argc, char **argv)

@@ -7,7 +7,7 @@
 #include "model/graph.h"
 #include "numerics/digest.h"
 
-enum layout_choice { LAYOUT_AUTO, LAYOUT_CHANNELS_LAST, LAYOUT_BLOCKED, LAYOUT_CHANNELS_FIRST };
+enum layout_choice { LAYOUT_AUTO, LAYOUT_CHANNELS_LAST, LAYOUT_CHANNELS_FIRST };
 enum conv_algorithm { CONV_AUTO, CONV_DIRECT, CONV_WINOGRAD };
 enum precision { PRECISION_FP32, PRECISION_TF32 }; /* of products' and convolutions' operands; sums are fp32 */
 

@@ -4,12 +4,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/layer_state.h"
 #include "numerics/sum_of_squares.h"
 
 void host_open(struct backend *backend)
 {
     backend->now = &backend->moment;
     backend->outcome_now = &backend->outcome;
+}
+
+void host_close(struct backend *backend) { (void)backend; }
+
+enum status host_arrange(struct backend *backend, struct graph *graph)
+{
+    (void)backend;
+    for (int v = 0; v < graph->values; v++) TRY(value_arrange(graph, v, 0, &graph->value[v].shape));
+    return ST_OK;
 }
 
 void *host_allocate(struct backend *backend, size_t bytes)

@@ -5,6 +5,9 @@
 
 /* For open: the moment and the outcome are in the host's memory. */
 void host_open(struct backend *backend);
+void host_close(struct backend *backend);
+/* Every value in logical order. */
+enum status host_arrange(struct backend *backend, struct graph *graph);
 void *host_allocate(struct backend *backend, size_t bytes);
 void host_release(struct backend *backend, void *buffer);
 void host_position(struct backend *backend, uint64_t *to, uint64_t offset);
@@ -18,6 +21,6 @@ extern const struct update_kind host_update;
 
 /* All of them, in a struct backend_kind. */
 #define HOST_ROWS                                                                                                      \
-    .update = &host_update, .allocate = host_allocate, .release = host_release, .position = host_position,             \
-    .mask = host_mask, .squares = host_squares, .digest = host_digest, .phase = host_phase, .step = host_step,         \
-    .wait = host_wait
+    .close = host_close, .arrange = host_arrange, .update = &host_update, .allocate = host_allocate,                   \
+    .release = host_release, .position = host_position, .mask = host_mask, .squares = host_squares,                    \
+    .digest = host_digest, .phase = host_phase, .step = host_step, .wait = host_wait

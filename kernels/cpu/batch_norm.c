@@ -1,6 +1,6 @@
 /* Batch normalisation, also with a second input (batch_norm_add.c); the formulas are with the layers' definitions.
  *
- * Contract: that of batch_norm_pieces.h. Padded channels of blocked images have a scale of 0 and stay 0. */
+ * Contract: that of batch_norm_pieces.h. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
         .adds = node->layer->inputs == 2,
     };
     batch_norm_divide(b, &x);
-    const size_t sums = (size_t)(2 * b->pieces * b->padded) * sizeof(double);
+    const size_t sums = (size_t)(2 * b->pieces * b->channels) * sizeof(double);
     *footprint = (struct footprint){
         .once = (size_t)(2 * b->channels) * sizeof(float),
         .forward_scratch = sums,
@@ -38,33 +38,41 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
 
 /* ---- statistics ---- */
 
-/* Four chunks are added to each other first: that is faster than a sum read and written for each. */
-static inline void add_strip(const float *restrict x, int64_t floats, int64_t lanes, float *restrict sum)
+/* sum += the chunks of a piece. Four are added to each other first: that is faster than a sum read and written for
+ * each. */
+static void add_chunks(const struct piece *p, const float *restrict x, float *restrict sum)
 {
-    for (; floats >= 4 * lanes; floats -= 4 * lanes, x += 4 * lanes) {
+    const int64_t step = p->step, fours = p->chunks / 4 * 4;
+    x += p->at;
+    for (int64_t k = 0; k < fours; k += 4, x += 4 * step) {
 #pragma omp simd
-        for (int64_t i = 0; i < lanes; i++) sum[i] += (x[i] + x[i + lanes]) + (x[i + 2 * lanes] + x[i + 3 * lanes]);
+        for (int64_t i = 0; i < p->lanes; i++) sum[i] += (x[i] + x[i + step]) + (x[i + 2 * step] + x[i + 3 * step]);
     }
-    for (; floats > 0; floats -= lanes, x += lanes) {
+    for (int64_t k = fours; k <= p->chunks; k++, x += step) {
+        const int64_t count = k < p->chunks ? p->lanes : p->rest;
 #pragma omp simd
-        for (int64_t i = 0; i < lesser(floats, lanes); i++) sum[i] += x[i];
+        for (int64_t i = 0; i < count; i++) sum[i] += x[i];
     }
 }
 
-static inline void add_squares(const float *restrict x, int64_t floats, int64_t lanes, const float *restrict centre,
-                               float *restrict sum, float *restrict squares)
+/* sum += the differences from the centre, squares += their squares, two chunks at a time. */
+static void add_squares(const struct piece *p, const float *restrict x, const float *restrict centre,
+                        float *restrict sum, float *restrict squares)
 {
-    for (; floats >= 2 * lanes; floats -= 2 * lanes, x += 2 * lanes) {
+    const int64_t step = p->step, twos = p->chunks / 2 * 2;
+    x += p->at;
+    for (int64_t k = 0; k < twos; k += 2, x += 2 * step) {
 #pragma omp simd
-        for (int64_t i = 0; i < lanes; i++) {
-            const float d = x[i] - centre[i], e = x[i + lanes] - centre[i];
+        for (int64_t i = 0; i < p->lanes; i++) {
+            const float d = x[i] - centre[i], e = x[i + step] - centre[i];
             sum[i] += d + e;
             squares[i] += d * d + e * e;
         }
     }
-    for (; floats > 0; floats -= lanes, x += lanes) {
+    for (int64_t k = twos; k <= p->chunks; k++, x += step) {
+        const int64_t count = k < p->chunks ? p->lanes : p->rest;
 #pragma omp simd
-        for (int64_t i = 0; i < lesser(floats, lanes); i++) {
+        for (int64_t i = 0; i < count; i++) {
             const float d = x[i] - centre[i];
             sum[i] += d;
             squares[i] += d * d;
@@ -75,13 +83,14 @@ static inline void add_squares(const float *restrict x, int64_t floats, int64_t 
 /* The means of a piece and the sums of squares about them; the second pass corrects the rounding of the first. */
 static void measure(const struct piece *p, const float *x, double *mean, double *squares)
 {
-    float sum[LANES] = {0}, about[LANES] = {0}, centre[LANES] = {0};
-    FOR_STRIPS(s, p) add_strip(x + s.at, s.floats, p->lanes, sum);
+    float sum[LANES], about[LANES], centre[LANES];
+    clear(p, sum), clear(p, about);
+    add_chunks(p, x, sum);
     fold(p, sum, mean);
     for (int64_t c = 0; c < p->width; c++) centre[c] = (float)(mean[c] / piece_count(p));
     repeat(p, centre);
-    memset(sum, 0, sizeof sum);
-    FOR_STRIPS(s, p) add_squares(x + s.at, s.floats, p->lanes, centre, sum, about);
+    clear(p, sum);
+    add_squares(p, x, centre, sum, about);
     fold(p, sum, mean);
     fold(p, about, squares);
     for (int64_t c = 0; c < p->width; c++) {
@@ -151,9 +160,7 @@ static void fill_scaling(const struct piece *p, const struct kernel_args *args, 
     const float *mean = args->evaluate ? args->states[0] : args->once, *once = args->once;
     for (int64_t i = 0; i < p->width; i++) {
         const int64_t c = p->channel + i;
-        s->mean[i] = s->scale[i] = s->bias[i] = 0;
-        if (c >= b->channels) continue;
-        s->mean[i] = mean[c];
+        s->mean[i] = mean[c], s->bias[i] = 0;
         s->scale[i] = args->evaluate ? (float)(1 / sqrt(args->states[1][c] + b->epsilon)) : once[b->channels + c];
         if (b->affine) s->scale[i] *= args->parameters[0][c], s->bias[i] = args->parameters[1][c];
     }
@@ -163,10 +170,11 @@ static void fill_scaling(const struct piece *p, const struct kernel_args *args, 
 /* Sign bits of the sample to which that float of y belongs. */
 static uint32_t *signs_of(const struct batch_norm *b, const struct kernel_args *args, int64_t at)
 {
-    return (uint32_t *)args->saved + (size_t)(at / b->next_run) * sign_words(b->next_run);
+    const int64_t elements = b->pixels * b->channels;
+    return (uint32_t *)args->saved + (size_t)(at / elements) * sign_words(elements);
 }
 
-/* Where a strip goes: y, and its sign bits among those of its sample, from place on. */
+/* Where a chunk goes: y, and its sign bits among those of its sample, from place on. */
 struct target {
     float *y, least_y;
     uint32_t *signs; /* NULL: none */
@@ -175,23 +183,21 @@ struct target {
 };
 
 /* add NULL: none. */
-static inline void scale_strip(const struct scaling *s, const float *x, const float *add, int64_t floats, int64_t lanes,
+static inline void scale_chunk(const struct scaling *s, const float *x, const float *add, int64_t count,
                                struct target to)
 {
     const vector bottom = (vector){0} + to.least_y;
-    for (; floats > 0; floats -= lanes, x += lanes, to.y += lanes, to.place += lanes, add += add ? lanes : 0) {
-        const int64_t count = lesser(floats, lanes), whole = count / VECTOR * VECTOR;
-        for (int64_t i = 0; i < whole; i += VECTOR) {
-            vector v = (vector_at(x + i) - vector_at(s->mean + i)) * vector_at(s->scale + i) + vector_at(s->bias + i);
-            if (add) v += vector_at(add + i);
-            v = vector_above(v, bottom);
-            vector_put(to.y + i, v, to.stream);
-            if (to.signs) sign_put(to.signs, to.place + i, v);
-        }
-        for (int64_t i = whole; i < count; i++) {
-            const float norm = (x[i] - s->mean[i]) * s->scale[i] + s->bias[i], v = add ? norm + add[i] : norm;
-            to.y[i] = v <= to.least_y ? to.least_y : v;
-        }
+    const int64_t whole = count / VECTOR * VECTOR;
+    for (int64_t i = 0; i < whole; i += VECTOR) {
+        vector v = (vector_at(x + i) - vector_at(s->mean + i)) * vector_at(s->scale + i) + vector_at(s->bias + i);
+        if (add) v += vector_at(add + i);
+        v = vector_above(v, bottom);
+        vector_put(to.y + i, v, to.stream);
+        if (to.signs) sign_put(to.signs, to.place + i, v);
+    }
+    for (int64_t i = whole; i < count; i++) {
+        const float norm = (x[i] - s->mean[i]) * s->scale[i] + s->bias[i], v = add ? norm + add[i] : norm;
+        to.y[i] = v <= to.least_y ? to.least_y : v;
     }
 }
 
@@ -200,15 +206,15 @@ static void scale_piece(const struct piece *p, const struct kernel_args *args)
     const struct batch_norm *b = p->b;
     const float *x = args->x[0], *add = args->x[1];
     float *y = args->y;
-    struct scaling scaling = {0};
+    struct scaling scaling;
     struct target to = {.least_y = b->relu ? 0 : -INFINITY};
-    to.stream = b->stream && x != y && (uintptr_t)y % sizeof(vector) == 0 && p->lanes % VECTOR == 0;
+    to.stream = b->stream && x != y && (uintptr_t)y % sizeof(vector) == 0 && b->channels % VECTOR == 0;
     fill_scaling(p, args, &scaling);
-    FOR_STRIPS(s, p)
+    if (args->save && b->signs_with_y) to.signs = signs_of(b, args, p->at);
+    FOR_CHUNKS(p, at, count)
     {
-        to.y = y + s.at, to.place = s.at % b->next_run;
-        if (args->save && b->spans) to.signs = signs_of(b, args, s.at);
-        scale_strip(&scaling, x + s.at, add ? add + s.at : NULL, s.floats, p->lanes, to);
+        to.y = y + at, to.place = at % (b->pixels * b->channels);
+        scale_chunk(&scaling, x + at, add ? add + at : NULL, count, to);
     }
 }
 
@@ -218,7 +224,7 @@ static enum status forward(void *state, const struct kernel_args *args)
                                normalise = {.last = scale_piece};
     const struct batch_norm *b = state;
     batch_norm_run(b, args, args->first || args->commit ? &all : &normalise);
-    if (args->save && !b->spans) sign_pack(args->y, b->samples, b->next_run, args->saved);
+    if (args->save && !b->signs_with_y) sign_pack(args->y, b->samples, b->pixels * b->channels, args->saved);
     clock_lap(b->backend, CLOCK_NORM);
     return ST_OK;
 }
@@ -232,13 +238,14 @@ static inline float slope(float dy, float d, float scale, float bias, bool relu)
     return relu ? masked(dy, d * scale + bias > 0.0f) : dy;
 }
 
-static inline void add_slopes(const struct scaling *restrict s, const float *restrict x, const float *restrict dy,
-                              int64_t floats, int64_t lanes, bool relu, float *restrict sum, float *restrict product)
+static inline void add_slopes(const struct piece *p, const struct scaling *restrict s, const float *restrict x,
+                              const float *restrict dy, bool relu, float *restrict sum, float *restrict product)
 {
-    for (; floats > 0; floats -= lanes, x += lanes, dy += lanes) {
+    FOR_CHUNKS(p, at, count)
+    {
 #pragma omp simd
-        for (int64_t i = 0; i < lesser(floats, lanes); i++) {
-            const float d = x[i] - s->mean[i], g = slope(dy[i], d, s->scale[i], s->bias[i], relu);
+        for (int64_t i = 0; i < count; i++) {
+            const float d = x[at + i] - s->mean[i], g = slope(dy[at + i], d, s->scale[i], s->bias[i], relu);
             sum[i] += g;
             product[i] += g * d;
         }
@@ -251,26 +258,36 @@ static float *slopes_of(const struct kernel_args *args)
     return args->parts & PART_INPUT && args->dx[1] ? args->dx[1] : args->dy;
 }
 
-/* Whether dy' is computed in a pass of its own, since sign bits lie across strips. */
+/* Whether dy' is computed in a pass of its own, since sign bits lie across pieces. */
 static bool masked_before(const struct batch_norm *b, const struct kernel_args *args)
 {
-    return args->saved && !b->spans;
+    return args->saved && !b->signs_with_y;
 }
 
-/* dy' of a strip, by the sign of y. */
-static void mask_strip(const struct batch_norm *b, const struct kernel_args *args, const struct strip *s)
+/* dy' of floats that follow each other in a sample, by the sign of y. */
+static void mask_floats(const struct batch_norm *b, const struct kernel_args *args, int64_t at, int64_t floats)
 {
-    const float *dy = (const float *)args->dy + s->at, *y = args->y;
-    float *g = slopes_of(args) + s->at;
+    const float *dy = (const float *)args->dy + at, *y = args->y;
+    float *g = slopes_of(args) + at;
     if (!b->relu) {
-        if (g != dy) memcpy(g, dy, (size_t)s->floats * sizeof *g);
+        if (g != dy) memcpy(g, dy, (size_t)floats * sizeof *g);
     } else if (args->saved) {
-        const uint32_t *signs = signs_of(b, args, s->at);
-        for (int64_t i = 0; i < s->floats; i += VECTOR)
-            vector_put(g + i, sign_kept(signs, s->at % b->next_run + i, vector_at(dy + i)), false);
+        const uint32_t *signs = signs_of(b, args, at);
+        const int64_t place = at % (b->pixels * b->channels);
+        for (int64_t i = 0; i < floats; i += VECTOR)
+            vector_put(g + i, sign_kept(signs, place + i, vector_at(dy + i)), false);
     } else {
 #pragma omp simd
-        for (int64_t i = 0; i < s->floats; i++) g[i] = masked(dy[i], y[s->at + i] > 0.0f);
+        for (int64_t i = 0; i < floats; i++) g[i] = masked(dy[i], y[at + i] > 0.0f);
+    }
+}
+
+static void mask_piece(const struct piece *p, const struct kernel_args *args)
+{
+    const struct batch_norm *b = p->b;
+    for (int64_t row = p->from, rows; row < p->to; row += rows) {
+        rows = p->width == b->channels ? lesser(p->to - row, b->pixels - row % b->pixels) : 1;
+        mask_floats(b, args, row * b->channels + p->channel, rows * p->width);
     }
 }
 
@@ -279,17 +296,15 @@ static void sum_piece(const struct piece *p, const struct kernel_args *args)
 {
     const struct batch_norm *b = p->b;
     const float *x = args->x[0], *dy = slopes_of(args);
-    float sum[LANES] = {0}, product[LANES] = {0};
-    struct scaling scaling = {0};
+    float sum[LANES], product[LANES];
+    struct scaling scaling;
+    clear(p, sum), clear(p, product);
     fill_scaling(p, args, &scaling);
+    if (b->adds && !masked_before(b, args)) mask_piece(p, args);
     if (b->relu && !b->adds)
-        FOR_STRIPS(s, p) add_slopes(&scaling, x + s.at, dy + s.at, s.floats, p->lanes, true, sum, product);
+        add_slopes(p, &scaling, x, dy, true, sum, product);
     else
-        FOR_STRIPS(s, p)
-        {
-            if (b->adds && !masked_before(b, args)) mask_strip(b, args, &s);
-            add_slopes(&scaling, x + s.at, dy + s.at, s.floats, p->lanes, false, sum, product);
-        }
+        add_slopes(p, &scaling, x, dy, false, sum, product);
     fold(p, sum, sums_of(b, args, p->number, 0) + p->channel);
     fold(p, product, sums_of(b, args, p->number, 1) + p->channel);
 }
@@ -325,27 +340,26 @@ static void fill_combination(const struct piece *p, const struct kernel_args *ar
 {
     fill_scaling(p, args, &k->scaling);
     for (int64_t i = 0; i < p->width; i++) {
-        const bool padding = p->channel + i >= p->b->channels;
-        k->shift[i] = padding ? 0 : (float)sums_of(p->b, args, 0, 0)[p->channel + i];
-        k->share[i] = padding ? 0 : (float)sums_of(p->b, args, 0, 1)[p->channel + i];
+        k->shift[i] = (float)sums_of(p->b, args, 0, 0)[p->channel + i];
+        k->share[i] = (float)sums_of(p->b, args, 0, 1)[p->channel + i];
     }
     repeat(p, k->shift), repeat(p, k->share);
 }
 
-static inline void combine_strip(const struct combination *k, const float *x, const float *dy, int64_t floats,
-                                 int64_t lanes, bool relu, bool stream, float *dx)
+static inline void combine_chunks(const struct piece *p, const struct combination *k, const float *x, const float *dy,
+                                  bool relu, bool stream, float *dx)
 {
     const struct scaling *s = &k->scaling;
     float chunk[LANES];
-    for (; floats > 0; floats -= lanes, x += lanes, dy += lanes, dx += lanes) {
-        const int64_t count = lesser(floats, lanes);
-        float *to = stream ? chunk : dx;
+    FOR_CHUNKS(p, at, count)
+    {
+        float *to = stream ? chunk : dx + at;
 #pragma omp simd
         for (int64_t i = 0; i < count; i++) {
-            const float d = x[i] - s->mean[i], g = slope(dy[i], d, s->scale[i], s->bias[i], relu);
+            const float d = x[at + i] - s->mean[i], g = slope(dy[at + i], d, s->scale[i], s->bias[i], relu);
             to[i] = s->scale[i] * (g - k->shift[i] - d * k->share[i]);
         }
-        if (stream) stream_floats(dx, chunk, count);
+        if (stream) stream_floats(dx + at, chunk, count);
     }
 }
 
@@ -354,14 +368,14 @@ static void combine_piece(const struct piece *p, const struct kernel_args *args)
     const struct batch_norm *b = p->b;
     const float *x = args->x[0], *dy = slopes_of(args);
     float *dx = args->dx[0];
-    struct combination k = {0};
+    struct combination k;
     fill_combination(p, args, &k);
     if (b->relu && !b->adds)
-        FOR_STRIPS(s, p) combine_strip(&k, x + s.at, dy + s.at, s.floats, p->lanes, true, false, dx + s.at);
+        combine_chunks(p, &k, x, dy, true, false, dx);
     else if (b->stream && dx != dy && !batch_norm_caches(b, 2))
-        FOR_STRIPS(s, p) combine_strip(&k, x + s.at, dy + s.at, s.floats, p->lanes, false, true, dx + s.at);
+        combine_chunks(p, &k, x, dy, false, true, dx);
     else
-        FOR_STRIPS(s, p) combine_strip(&k, x + s.at, dy + s.at, s.floats, p->lanes, false, false, dx + s.at);
+        combine_chunks(p, &k, x, dy, false, false, dx);
 }
 
 static enum status backward(void *state, const struct kernel_args *args)
@@ -369,7 +383,7 @@ static enum status backward(void *state, const struct kernel_args *args)
     static const struct passes all = {2, sum_piece, merge_slopes, combine_piece},
                                sums = {2, sum_piece, merge_slopes, NULL};
     const struct batch_norm *b = state;
-    if (masked_before(b, args)) sign_mask(slopes_of(args), args->dy, args->saved, b->samples, b->next_run);
+    if (masked_before(b, args)) sign_mask(slopes_of(args), args->dy, args->saved, b->samples, b->pixels * b->channels);
     batch_norm_run(b, args, args->parts & PART_INPUT && args->dx[0] ? &all : &sums);
     clock_lap(b->backend, CLOCK_NORM);
     return ST_OK;

@@ -1,235 +1,158 @@
-/* Convolution by Winograd's algorithm (winograd.h), as products (conv_product.h), or by oneDNN:
- * y = activation(w * x + b), activation none or relu, w in O I H W order.
+/* Convolution by Winograd's algorithm (winograd.h) or as a product over patches (conv_product.h):
+ * y = activation(w * x + b), activation none or relu, w in O I H W order. A rule of shapes and options chooses, without
+ * timing, so that two runs of one spec choose alike.
  *
- * Contract: oneDNN processes the batch in chunks of fixed size, so that its scratch keeps the limit; forward and input
- * gradient are per sample, the parameters' gradients are summed over chunks in ascending sample order. A recomputation
- * makes exactly the calls of the first forward. PARAMS applies the relu's derivative in place on dy; INPUT reads what
- * it wrote. oneDNN's fused relu maps a NaN to 0, where ours and the reference keep it. */
+ * Contract: a recomputation makes exactly the calls of the first forward. PARAMS applies the relu's derivative in place
+ * on dy; INPUT reads what it wrote. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "conv.h"
+#include "conv_product.h"
 #include "cpu.h"
 #include "element_loops.h"
+#include "numerics/shape.h"
+#include "winograd.h"
+
+/* A pass, by one of the two; the other's scratch is 0. */
+struct conv_plan {
+    struct winograd winograd;
+    struct conv_product product;
+};
 
 struct conv {
     struct backend *backend;
     struct extent x, y;
     bool relu, bias;
     struct conv_plan pass[CONV_PASSES];
-    char implementation[256];
+    char implementation[96];
 };
 
-/* The start of a value's chunk. */
-static const float *chunk_at(const void *value, const struct extent *extent, int64_t sample)
+static enum status conv_forward(void *state, const struct kernel_args *args)
 {
-    return (const float *)value + sample * extent->elements;
-}
-
-/* *operand as the primitive expects it: as it is, or reordered into scratch. */
-static enum status reordered(const struct conv *conv, const struct call *reorder, const float **operand, char *scratch)
-{
-    if (reorder->primitive == NULL) return ST_OK;
-    TRY(call_run(reorder, (const void *[]){*operand, scratch}));
-    *operand = (const float *)(const void *)scratch;
-    clock_lap(conv->backend, CLOCK_REORDER);
-    return ST_OK;
-}
-
-/* The sign bits of samples samples of y from sample n on. */
-static void keep_signs(const struct conv *conv, const struct kernel_args *args, int64_t n, int64_t samples)
-{
-    clock_lap(conv->backend, CLOCK_CONV);
-    if (!args->save) return;
-    sign_pack(chunk_at(args->y, &conv->y, n), samples, conv->y.elements,
-              (uint32_t *)args->saved + (size_t)n * sign_words(conv->y.elements));
-    clock_lap(conv->backend, CLOCK_ACTIVATION);
-}
-
-/* Whether a pass is by a kernel of our own, for the whole batch at once. */
-static bool is_own(const struct conv_plan *plan) { return plan->winograd.scratch > 0 || plan->product.scratch > 0; }
-
-static enum status forward_own(const struct conv *conv, const struct kernel_args *args)
-{
+    const struct conv *conv = state;
     const struct conv_plan *plan = &conv->pass[CONV_FORWARD];
     const float *bias = conv->bias ? args->parameters[1] : NULL, *w = args->parameters[0];
     if (plan->winograd.scratch > 0)
         winograd_apply(&plan->winograd, args->x[0], w, bias, conv->relu, args->y, args->scratch);
     else
         conv_product_forward(&plan->product, args->x[0], w, bias, conv->relu, args->y, args->scratch);
-    keep_signs(conv, args, 0, conv->y.batch);
+    clock_lap(conv->backend, CLOCK_CONV);
+    if (!args->save) return ST_OK;
+    sign_pack(args->y, conv->y.batch, conv->y.elements, args->saved);
+    clock_lap(conv->backend, CLOCK_ACTIVATION);
     return ST_OK;
 }
 
-static enum status conv_forward(void *state, const struct kernel_args *args)
+/* The relu's derivative in place on dy. */
+static void mask(const struct conv *conv, const struct kernel_args *args)
 {
-    struct conv *conv = state;
-    const struct conv_plan *plan = &conv->pass[CONV_FORWARD];
-    const float *w = args->parameters[0];
-    char *scratch = args->scratch;
-    if (is_own(plan)) return forward_own(conv, args);
-    TRY(reordered(conv, &plan->weights, &w, scratch + plan->weights_at));
-    for (int64_t n = 0; n < conv->x.batch; n += plan->chunk) {
-        const int which = n + plan->chunk > conv->x.batch;
-        const float *x = chunk_at(args->x[0], &conv->x, n), *y = chunk_at(args->y, &conv->y, n);
-        TRY(reordered(conv, &plan->image[which], &x, scratch + plan->image_at));
-        TRY(call_run(&plan->conv[which], (const void *[]){x, w, args->parameters[1], y, scratch}));
-        keep_signs(conv, args, n, which ? plan->rest : plan->chunk);
-    }
-    return ST_OK;
-}
-
-/* The relu's derivative in place on samples samples of dy from sample n on. */
-static void mask_chunk(const struct conv *conv, const struct kernel_args *args, int64_t n, int64_t samples)
-{
-    float *dy = (float *)args->dy + n * conv->y.elements;
     if (args->saved)
-        sign_mask(dy, dy, (const uint32_t *)args->saved + (size_t)n * sign_words(conv->y.elements), samples,
-                  conv->y.elements);
+        sign_mask(args->dy, args->dy, args->saved, conv->y.batch, conv->y.elements);
     else
-        relu_mask(dy, dy, chunk_at(args->y, &conv->y, n), samples * conv->y.elements);
+        relu_mask(args->dy, args->dy, args->y, conv->y.count);
     clock_lap(conv->backend, CLOCK_ACTIVATION);
 }
 
-/* Adds or assigns a chunk's result to the master gradients. */
-static enum status collect(const struct conv *conv, const struct kernel_args *args, const char *scratch, bool add)
-{
-    const struct conv_plan *plan = &conv->pass[CONV_PARAMS];
-    const float *b = (const float *)(const void *)(scratch + plan->bias_at);
-    TRY(call_run(add ? &plan->weights_add : &plan->weights,
-                 (const void *[]){scratch + plan->weights_at, args->gradients[0]}));
-    float *db = args->gradients[1];
-    for (int64_t i = 0; conv->bias && i < conv->y.shape.dim[2]; i++) db[i] = add ? db[i] + b[i] : b[i];
-    clock_lap(conv->backend, CLOCK_REORDER);
-    return ST_OK;
-}
-
-static enum status params_own(const struct conv *conv, const struct kernel_args *args)
+static void backward_params(const struct conv *conv, const struct kernel_args *args)
 {
     const struct conv_plan *plan = &conv->pass[CONV_PARAMS];
     float *dw = args->gradients[0], *db = conv->bias ? args->gradients[1] : NULL;
-    if (conv->relu) mask_chunk(conv, args, 0, conv->y.batch);
     if (plan->winograd.scratch > 0)
         winograd_gradients(&plan->winograd, args->x[0], args->dy, dw, db, args->scratch);
     else
         conv_product_gradients(&plan->product, args->x[0], args->dy, dw, db, args->scratch);
     clock_lap(conv->backend, CLOCK_CONV);
-    return ST_OK;
 }
 
-static enum status backward_params(struct conv *conv, const struct kernel_args *args)
-{
-    const struct conv_plan *plan = &conv->pass[CONV_PARAMS];
-    char *scratch = args->scratch;
-    if (is_own(plan)) return params_own(conv, args);
-    for (int64_t n = 0; n < conv->x.batch; n += plan->chunk) {
-        const int which = n + plan->chunk > conv->x.batch;
-        const float *x = chunk_at(args->x[0], &conv->x, n), *dy = chunk_at(args->dy, &conv->y, n);
-        if (conv->relu) mask_chunk(conv, args, n, which ? plan->rest : plan->chunk);
-        TRY(reordered(conv, &plan->image[which], &x, scratch + plan->image_at));
-        TRY(call_run(&plan->conv[which],
-                     (const void *[]){x, scratch + plan->weights_at, scratch + plan->bias_at, dy, scratch}));
-        clock_lap(conv->backend, CLOCK_CONV);
-        TRY(collect(conv, args, scratch, n > 0));
-    }
-    return ST_OK;
-}
-
-static enum status backward_input(struct conv *conv, const struct kernel_args *args)
+static void backward_input(const struct conv *conv, const struct kernel_args *args)
 {
     const struct conv_plan *plan = &conv->pass[CONV_INPUT];
-    const float *w = args->parameters[0];
-    char *scratch = args->scratch;
-    if (is_own(plan)) {
-        if (plan->winograd.scratch > 0)
-            winograd_apply(&plan->winograd, args->dy, w, NULL, false, args->dx[0], args->scratch);
-        else
-            conv_product_input(&plan->product, args->dy, w, args->dx[0], args->scratch);
-        clock_lap(conv->backend, CLOCK_CONV);
-        return ST_OK;
-    }
-    TRY(reordered(conv, &plan->weights, &w, scratch + plan->weights_at));
-    for (int64_t n = 0; n < conv->x.batch; n += plan->chunk) {
-        const int which = n + plan->chunk > conv->x.batch;
-        const float *dx = chunk_at(args->dx[0], &conv->x, n), *dy = chunk_at(args->dy, &conv->y, n);
-        TRY(call_run(&plan->conv[which], (const void *[]){dx, w, NULL, dy, scratch}));
-        clock_lap(conv->backend, CLOCK_CONV);
-    }
-    return ST_OK;
+    if (plan->winograd.scratch > 0)
+        winograd_apply(&plan->winograd, args->dy, args->parameters[0], NULL, false, args->dx[0], args->scratch);
+    else
+        conv_product_input(&plan->product, args->dy, args->parameters[0], args->dx[0], args->scratch);
+    clock_lap(conv->backend, CLOCK_CONV);
 }
 
 static enum status conv_backward(void *state, const struct kernel_args *args)
 {
     const struct conv *conv = state;
-    if (args->parts & PART_PARAMS)
-        TRY(backward_params(state, args));
-    else if (args->y || args->saved)
-        mask_chunk(conv, args, 0, conv->y.batch);
-    return args->parts & PART_INPUT ? backward_input(state, args) : ST_OK;
+    const bool params = args->parts & PART_PARAMS;
+    if (params ? conv->relu : args->y || args->saved) mask(conv, args);
+    if (params) backward_params(conv, args);
+    if (args->parts & PART_INPUT) backward_input(conv, args);
+    return ST_OK;
 }
 
-static void conv_release(void *state)
+/* With fewer tiles in a batch Winograd's transforms of weights take too long. From 16 on it was faster than the product
+ * with every number of channels that experiments/bench/kernels.c measures (its rows `limit`): 1.2 to 3 times, the
+ * gradient of the weights of 3 channels to 64 1.1 times. But few tiles of few channels take less memory than its
+ * scratch. */
+enum { TILES_LEAST = 16, TILES_MANY = 1024, CHANNELS_LEAST = 16 };
+
+/* With algorithm winograd it is used wherever it can be. */
+static bool plan_winograd(const struct conv *conv, const struct node *node, enum conv_pass pass, struct winograd *w)
 {
-    struct conv *conv = state;
-    for (int p = 0; p < CONV_PASSES; p++) conv_plan_release(&conv->pass[p]);
-    free(conv);
+    const struct backend_options *options = &conv->backend->options;
+    if (options->conv_algorithm == CONV_DIRECT || node_integer(node, "groups") != 1 ||
+        node_integer(node, "kernel") != KERNEL || node_integer(node, "stride") != 1)
+        return false;
+    if (!winograd_make(pass, &conv->x, &conv->y, node_integer(node, "padding"), options->threads,
+                       options->scratch_limit, w))
+        return false;
+    const int64_t least = lesser(conv->x.shape.dim[2], conv->y.shape.dim[2]);
+    return options->conv_algorithm == CONV_WINOGRAD ||
+           w->tiles >= (least < CHANNELS_LEAST ? TILES_MANY : TILES_LEAST);
 }
 
-/* "winograd f4x4 avx512 | jit:avx512_core direct chunk 64 | ..." by pass. */
-static void describe(struct conv *conv)
+static size_t plan_pass(const struct conv *conv, const struct node *node, enum conv_pass pass, struct conv_plan *plan)
+{
+    const uint64_t limit = conv->backend->options.scratch_limit;
+    if (plan_winograd(conv, node, pass, &plan->winograd)) return plan->winograd.scratch;
+    plan->winograd = (struct winograd){0};
+    plan->product = (struct conv_product){.kernel = node_integer(node, "kernel"),
+                                          .stride = node_integer(node, "stride"),
+                                          .padding = node_integer(node, "padding"),
+                                          .groups = node_integer(node, "groups"),
+                                          .threads = conv->backend->options.threads,
+                                          .limit = limit < WINOGRAD_SCRATCH ? limit : WINOGRAD_SCRATCH,
+                                          .bias = conv->bias && pass == CONV_PARAMS};
+    conv_product_make(pass, &conv->x, &conv->y, &plan->product);
+    return plan->product.scratch;
+}
+
+/* "winograd f4x4 avx512 | product avx512 | ..." by pass. */
+static void describe(struct conv *conv, int passes)
 {
     char *text = conv->implementation;
-    for (const struct conv_plan *p = conv->pass; p < conv->pass + CONV_PASSES && p->chunk > 0; p++) {
-        const size_t room = sizeof conv->implementation - (size_t)(text - conv->implementation);
-        const char *bar = p > conv->pass ? " | " : "";
-        const char *own = p->winograd.scratch > 0 ? "winograd f4x4" : "product";
-        int length = is_own(p) ? snprintf(text, room, "%s%s %s", bar, own, LANES_ISA)
-                               : snprintf(text, room, "%s%s direct chunk %lld", bar, call_implementation(&p->conv[0]),
-                                          (long long)p->chunk);
-        if (length < 0 || (size_t)length >= room) return;
-        text += length;
-    }
+    for (int p = 0; p < passes; p++)
+        text += sprintf(text, "%s%s " LANES_ISA, p > 0 ? " | " : "",
+                        conv->pass[p].winograd.scratch > 0 ? "winograd f4x4" : "product");
 }
 
 static enum status conv_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
                                 struct footprint *footprint, void **state)
 {
     const int passes = graph->value[node->inputs[0]].wants_gradient ? CONV_PASSES : CONV_INPUT;
-    const struct shape *weights = &graph->parameter[node->first_parameter].definition.shape;
-    struct conv *conv = allocate(1, sizeof *conv);
+    struct conv *conv = *state = allocate(1, sizeof *conv);
+    size_t scratch[CONV_PASSES] = {0};
     conv->backend = backend;
     conv->x = extent_of(graph, node->inputs[0]);
     conv->y = extent_of(graph, node->output);
     conv->bias = node_integer(node, "bias");
     conv->relu = node->activation == ACTIVATION_RELU;
-    for (int p = 0; p < passes; p++) {
-        const struct conv_request request = {.pass = (enum conv_pass)p,
-                                             .x = &conv->x,
-                                             .y = &conv->y,
-                                             .weights = weights,
-                                             .groups = node_integer(node, "groups"),
-                                             .kernel = node_integer(node, "kernel"),
-                                             .stride = node_integer(node, "stride"),
-                                             .padding = node_integer(node, "padding"),
-                                             .bias = conv->bias,
-                                             .relu = conv->relu};
-        enum status status = conv_plan_make(backend, &request, &conv->pass[p]);
-        if (status == ST_OK) continue;
-        conv_release(conv);
-        return status;
-    }
+    for (int p = 0; p < passes; p++) scratch[p] = plan_pass(conv, node, (enum conv_pass)p, &conv->pass[p]);
+    describe(conv, passes);
     *footprint = (struct footprint){
         .signs = conv->relu ? (size_t)conv->y.batch * sign_words(conv->y.elements) * sizeof(uint32_t) : 0,
-        .forward_scratch = conv->pass[CONV_FORWARD].scratch,
-        .backward_scratch = {conv->pass[CONV_PARAMS].scratch, conv->pass[CONV_INPUT].scratch},
+        .forward_scratch = scratch[CONV_FORWARD],
+        .backward_scratch = {scratch[CONV_PARAMS], scratch[CONV_INPUT]},
         .reads = {READS_X | (conv->relu ? READS_Y : 0u), 0},
         .split = true,
         .writes_dy = conv->relu,
         .implementation = conv->implementation,
     };
-    describe(conv);
-    *state = conv;
     return ST_OK;
 }
 
-const struct kernel cpu_conv = {true, conv_prepare, conv_forward, conv_backward, conv_release};
+const struct kernel cpu_conv = {true, conv_prepare, conv_forward, conv_backward, free};

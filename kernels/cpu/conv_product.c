@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "depthwise.h"
+#include "grouped.h"
 #include "numerics/shape.h"
 #include "patches.h"
 
@@ -189,29 +189,30 @@ static struct task task_input(const struct conv_product *conv, int64_t group, in
                          .tap_x = -s};
 }
 
-/* Groups of one channel of each image, whose kernels are not products. */
-static bool is_depthwise(const struct conv_product *conv)
+/* Channels of x of a group. */
+static int64_t group_of(const struct conv_product *conv) { return conv->x.channels / conv->groups; }
+
+static bool in_groups(const struct conv_product *conv)
 {
-    return conv->groups > 1 && conv->groups == conv->x.channels && conv->groups == conv->y.channels &&
-           conv->kernel * conv->kernel <= SUM_BLOCK;
+    return is_grouped(conv->groups, group_of(conv), conv->y.channels / conv->groups, conv->kernel);
 }
 
 /* All groups at once. */
 static void widen(const struct conv_product *conv, struct task *task)
 {
-    task->patches.channels = task->pixels.channels = task->gradient.channels = conv->groups;
+    task->patches.channels = task->pixels.channels = task->gradient.channels = conv->x.channels;
 }
 
 static void need(const struct conv_product *conv, enum conv_pass pass, struct task *task, size_t *scratch)
 {
     const struct product product = product_of(conv, pass, task);
     size_t bytes;
-    if (!is_depthwise(conv)) {
+    if (!in_groups(conv)) {
         bytes = product_plan(&product, conv->threads, conv->limit).scratch;
     } else {
         widen(conv, task);
-        bytes = pass == CONV_PARAMS ? depthwise_gradients_scratch(&task->patches, conv->batch)
-                                    : depthwise_scratch(&task->patches);
+        bytes = pass == CONV_PARAMS ? grouped_gradients_scratch(&task->patches, group_of(conv), conv->batch)
+                                    : grouped_scratch(&task->patches, group_of(conv));
     }
     if (bytes > *scratch) *scratch = bytes;
 }
@@ -229,14 +230,21 @@ void conv_product_make(enum conv_pass pass, const struct extent *x, const struct
 
 static void compute(const struct conv_product *conv, enum conv_pass pass, struct task *task, void *scratch)
 {
-    if (is_depthwise(conv)) {
-        const struct taps taps = {task->weights, conv->kernel * conv->kernel, task->first_tap, task->tap_y,
-                                  task->tap_x};
+    const int64_t group = group_of(conv);
+    if (in_groups(conv)) {
+        const struct taps taps = {.weights = task->weights,
+                                  .group = group,
+                                  .to_group = group * group * conv->kernel * conv->kernel,
+                                  .to_column = task->to_column,
+                                  .to_channel = task->to_channel,
+                                  .first = task->first_tap,
+                                  .tap_y = task->tap_y,
+                                  .tap_x = task->tap_x};
         widen(conv, task);
         if (pass == CONV_PARAMS)
-            depthwise_gradients(&task->patches, &task->gradient, conv->batch, task->dw, task->db, scratch);
+            grouped_gradients(&task->patches, &task->gradient, group, conv->batch, task->dw, task->db, scratch);
         else
-            depthwise_apply(&task->patches, &task->pixels, conv->batch, &taps, scratch);
+            grouped_apply(&task->patches, &task->pixels, conv->batch, &taps, scratch);
         return;
     }
     const struct product product = product_of(conv, pass, task);
@@ -245,7 +253,7 @@ static void compute(const struct conv_product *conv, enum conv_pass pass, struct
 }
 
 /* Groups that are computed one by one. */
-static int64_t groups_of(const struct conv_product *conv) { return is_depthwise(conv) ? 1 : conv->groups; }
+static int64_t groups_of(const struct conv_product *conv) { return in_groups(conv) ? 1 : conv->groups; }
 
 void conv_product_forward(const struct conv_product *conv, const float *x, const float *weights, const float *bias,
                           bool relu, float *y, void *scratch)

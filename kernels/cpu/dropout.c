@@ -1,14 +1,14 @@
 /* Inverted dropout: y = x / (1 - rate) where an element survives, else 0. Nothing is saved: the backward draws again.
  *
- * Contract: the draw of an element depends on its place in logical order alone, so masks are equal in every layout and
- * for any number of threads; padded channels become zero. */
+ * Contract: the draw of an element depends on its place in its sample alone, so masks are equal for any number of
+ * threads. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cpu.h"
 #include "element_loops.h"
 
-enum { PIECE = 4096 }; /* elements drawn at a time; whole blocks */
+enum { PIECE = 4096 }; /* elements drawn at a time */
 
 static void drop_row(const uint8_t *keep, float scale, const float *from, float *to, int64_t count)
 {
@@ -16,7 +16,7 @@ static void drop_row(const uint8_t *keep, float scale, const float *from, float 
     for (int64_t i = 0; i < count; i++) to[i] = masked(from[i] * scale, keep[i]);
 }
 
-static void drop_logical(const struct layer_state *d, const struct draw *draw, const float *from, float *to)
+static void drop_elements(const struct layer_state *d, const struct draw *draw, const float *from, float *to)
 {
     const double rate = node_real(d->node, "rate");
     const float scale = (float)(1 / (1 - rate));
@@ -32,36 +32,12 @@ static void drop_logical(const struct layer_state *d, const struct draw *draw, c
         }
 }
 
-/* Pixel by pixel, since a pixel's channels are contiguous in logical order; its blocks are pixels * block apart. */
-static void drop_blocked(const struct layer_state *d, const struct draw *draw, const float *from, float *to)
-{
-    const double rate = node_real(d->node, "rate");
-    const float scale = (float)(1 / (1 - rate));
-    const int64_t channels = d->x.shape.dim[2], pixels = image_pixels(&d->x);
-    const int64_t elements = channels * pixels, block = order_block(d->x.layout);
-#pragma omp parallel for collapse(2) schedule(static)
-    for (int64_t n = 0; n < d->x.batch; n++)
-        for (int64_t p = 0; p < pixels; p++)
-            for (int64_t c = 0; c < channels; c += PIECE) {
-                uint8_t keep[PIECE + BLOCK_MOST];
-                const int64_t count = channels - c < PIECE ? channels - c : PIECE;
-                rng_keep(draw, rate, elements, n, p * channels + c, count, keep);
-                memset(keep + count, 0, BLOCK_MOST);
-                for (int64_t j = 0; j < count; j += block) {
-                    const int64_t at = n * d->x.elements + ((c + j) * pixels + p * block);
-                    drop_row(keep + j, scale, from + at, to + at, block);
-                }
-            }
-}
-
 static void drop(struct layer_state *d, const struct kernel_args *args, const float *from, float *to)
 {
     if (!kernel_drops(args, node_real(d->node, "rate"))) {
         if (to != from) copy_bytes(to, from, (size_t)d->x.count * sizeof *to);
-    } else if (order_block(d->x.layout) > 1) {
-        drop_blocked(d, &args->draw, from, to);
     } else {
-        drop_logical(d, &args->draw, from, to);
+        drop_elements(d, &args->draw, from, to);
     }
     clock_lap(d->backend, CLOCK_OTHER);
 }

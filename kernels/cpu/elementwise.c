@@ -1,7 +1,6 @@
-/* Elementwise layers: loops over the functions of element_functions.h, in any layout that input and output share.
+/* Elementwise layers: loops over the functions of element_functions.h.
  *
- * Contract: elements are independent, so the bits of the results depend neither on threads nor on pieces. Padded
- * channels, which are zero, stay zero, whatever the function's value at 0. */
+ * Contract: elements are independent, so the bits of the results depend neither on threads nor on pieces. */
 #include "numerics/element_functions.h"
 
 #include <stdlib.h>
@@ -67,7 +66,6 @@ static enum status forward(void *state, const struct kernel_args *args)
 {
     const struct elementwise *e = state;
     e->loops->values(e->number, e->x.count, args->x[0], args->y);
-    zero_padding(&e->x, args->y);
     clock_lap(e->backend, CLOCK_ACTIVATION);
     return ST_OK;
 }

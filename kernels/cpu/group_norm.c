@@ -1,8 +1,8 @@
-/* Group normalisation of images in any layout; the formulas are with the layer's definition.
+/* Group normalisation of images; the formulas are with the layer's definition.
  *
  * Contract: a channel of a sample is summed over pieces of PIECE pixels in float, each in row order, then over the
  * pieces in order; a group's channels are summed in double, and the samples in order. So the bits depend on the shape
- * alone. Padded channels are zero. */
+ * alone. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,14 +11,14 @@
 #include "image.h"
 #include "reductions.h"
 
-enum { PIECE = 256, PANEL = 64 /* channels in logical order that are computed together */ };
+enum { PIECE = 256, PANEL = 64 /* channels that are computed together */ };
 
 struct group_norm {
     struct backend *backend;
     struct extent x;
     struct image image;                      /* x */
     int64_t groups, width, pixels, channels; /* width: channels of a group */
-    int64_t panel, panels;                   /* channels of a panel, and panels of a sample */
+    int64_t panels;                          /* of a sample */
     float epsilon;
 };
 
@@ -38,7 +38,7 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
 {
     struct group_norm *norm = *state = allocate(1, sizeof *norm);
     const struct extent x = extent_of(graph, node->inputs[0]);
-    const int64_t groups = node_integer(node, "groups"), channels = x.shape.dim[2], block = order_block(x.layout);
+    const int64_t groups = node_integer(node, "groups"), channels = x.shape.dim[2];
     *norm = (struct group_norm){.backend = backend,
                                 .x = x,
                                 .image = image_of(&x),
@@ -46,9 +46,8 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
                                 .width = channels / groups,
                                 .pixels = image_pixels(&x),
                                 .channels = channels,
-                                .panel = block > 1 ? block : PANEL,
                                 .epsilon = (float)node_real(node, "epsilon")};
-    norm->panels = ratio_up(channels, norm->panel);
+    norm->panels = ratio_up(channels, PANEL);
     *footprint = node->layer->footprint;
     footprint->saved = (size_t)(x.batch * groups) * sizeof(struct statistics);
     footprint->forward_scratch = scratch_bytes(norm, 1);
@@ -57,7 +56,7 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
     return ST_OK;
 }
 
-/* Some channels of a sample that lie together. */
+/* Some channels of a sample. */
 struct panel {
     int64_t channel, count, at, step; /* at: place in the batch of the first one; step: from pixel to pixel */
     float mean[PANEL], rstd[PANEL];   /* by channel, of its group */
@@ -66,11 +65,11 @@ struct panel {
 /* s: the batch's statistics; NULL: mean 0. */
 static struct panel panel_of(const struct group_norm *norm, int64_t n, int64_t k, const struct statistics *s)
 {
-    const int64_t first = k * norm->panel, left = norm->channels - first;
+    const int64_t first = k * PANEL, left = norm->channels - first;
     struct panel p = {.channel = first,
-                      .count = left < norm->panel ? left : norm->panel,
-                      .at = n * norm->image.sample + channel_at(&norm->image, first),
-                      .step = norm->image.block};
+                      .count = left < PANEL ? left : PANEL,
+                      .at = n * norm->image.sample + first,
+                      .step = norm->image.channels};
     for (int64_t c = 0; s != NULL && c < p.count; c++) {
         const struct statistics *group = &s[n * norm->groups + (first + c) / norm->width];
         p.mean[c] = group->mean, p.rstd[c] = group->rstd;
@@ -152,7 +151,6 @@ static enum status forward(void *state, const struct kernel_args *args)
 #pragma omp simd
             for (int64_t c = 0; c < p.count; c++) y[at + c] = (x[at + c] - p.mean[c]) * p.rstd[c] + bias[c];
     }
-    zero_padding(&norm->x, y);
     clock_lap(norm->backend, CLOCK_NORM);
     return ST_OK;
 }
@@ -173,7 +171,6 @@ static void differentiate(const struct group_norm *norm, const struct kernel_arg
                 dx[at + c] = p.rstd[c] * (dy[at + c] * w[c] - m.rstd[c] - h * m.mean[c]);
             }
     }
-    zero_padding(&norm->x, dx);
 }
 
 static enum status backward(void *state, const struct kernel_args *args)

@@ -62,6 +62,28 @@ INLINED lane_bits lanes_first(int64_t count)
     return bits;
 }
 
+/* Lane at[i] of v in lane i. */
+INLINED lanes lanes_picked(lanes v, lane_bits at)
+{
+#if defined __AVX512F__
+    return (lanes)_mm512_permutexvar_ps((__m512i)at, (__m512)v);
+#elif defined __AVX2__ && defined __FMA__
+    return (lanes)_mm256_permutevar8x32_ps((__m256)v, (__m256i)at);
+#else
+    lanes w;
+    for (int i = 0; i < LANES; i++) w[i] = v[at[i]];
+    return w;
+#endif
+}
+
+/* In each lane the number of the first lane of its group, of so many lanes. */
+INLINED lane_bits lanes_groups(int64_t group)
+{
+    lane_bits first;
+    for (int i = 0; i < LANES; i++) first[i] = i / (int)group * (int)group;
+    return first;
+}
+
 /* Zeros where bits has them. */
 INLINED lanes lanes_keep(lanes v, lane_bits bits) { return (lanes)((lane_bits)v & bits); }
 

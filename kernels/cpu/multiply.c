@@ -1,18 +1,18 @@
-/* The product of two values, or of one and a gate of its channels, in any layout.
+/* The product of two values, or of one and a gate of its channels.
  *
  * Contract: a gate's gradient is summed over pieces of PIECE pixels, each in row order, then over the pieces in
- * order; so the bits depend on the shape alone. Padded channels, which are zero, stay zero. */
+ * order; so the bits depend on the shape alone. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cpu.h"
 
-enum { PIECE = 256, PANEL = 64 /* channels in logical order that are computed together */ };
+enum { PIECE = 256, PANEL = 64 /* channels that are computed together */ };
 
 struct multiply {
     struct backend *backend;
     struct extent x, other;
-    int64_t pixels, panel, panels; /* panel: channels of one */
+    int64_t pixels, width, panels; /* width: channels */
 };
 
 static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
@@ -21,10 +21,9 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
     struct multiply *m = *state = allocate(1, sizeof *m);
     m->backend = backend;
     m->x = extent_of(graph, node->inputs[0]), m->other = extent_of(graph, node->inputs[1]);
-    const int64_t block = order_block(m->x.layout), width = shape_width(&m->x.shape);
-    m->pixels = shape_elements(&m->x.shape) / width;
-    m->panel = block > 1 ? block : PANEL;
-    m->panels = ratio_up(width, m->panel);
+    m->width = shape_width(&m->x.shape);
+    m->pixels = shape_elements(&m->x.shape) / m->width;
+    m->panels = ratio_up(m->width, PANEL);
     *footprint = node->layer->footprint;
     footprint->implementation = "loops";
     return ST_OK;
@@ -41,29 +40,23 @@ static void products(int64_t count, const float *a, const float *b, float *to)
 
 /* A panel of channels of a sample. */
 struct panel {
-    int64_t at, step, channels; /* its place in x and y, the distance of its pixels, and its channels with padding */
-    int64_t gate, gates;        /* place and number of its gates */
+    int64_t at, gate, channels; /* its place in x and y, and among the gates, and its channels */
 };
 
 static struct panel panel_of(const struct multiply *m, int64_t sample, int64_t panel)
 {
-    const bool blocked = order_block(m->x.layout) > 1;
-    const int64_t first = panel * m->panel, left = m->other.elements - first, width = shape_width(&m->x.shape);
-    const int64_t gates = left < m->panel ? left : m->panel;
-    return (struct panel){.at = sample * m->x.elements + first * (blocked ? m->pixels : 1),
-                          .step = blocked ? m->panel : width,
-                          .channels = blocked ? m->panel : gates,
-                          .gate = sample * m->other.elements + first,
-                          .gates = gates};
+    const int64_t first = panel * PANEL, left = m->width - first;
+    return (struct panel){.at = sample * m->x.elements + first,
+                          .gate = sample * m->width + first,
+                          .channels = left < PANEL ? left : PANEL};
 }
 
 /* to = from times the gate. */
 static void scale(const struct multiply *m, const struct panel *p, const float *from, const float *gate, float *to)
 {
-    float factor[PANEL] = {0};
-    memcpy(factor, gate + p->gate, (size_t)p->gates * sizeof *factor);
+    const float *factor = gate + p->gate;
     for (int64_t i = 0; i < m->pixels; i++) {
-        const int64_t at = p->at + i * p->step;
+        const int64_t at = p->at + i * m->width;
 #pragma omp simd
         for (int64_t c = 0; c < p->channels; c++) to[at + c] = from[at + c] * factor[c];
     }
@@ -76,10 +69,10 @@ static void reduce(const struct multiply *m, const struct panel *p, const float 
     for (int64_t from = 0; from < m->pixels; from += PIECE) {
         float sum[PANEL] = {0};
         for (int64_t i = from; i < m->pixels && i < from + PIECE; i++)
-            for (int64_t c = 0, at = p->at + i * p->step; c < p->channels; c++) sum[c] += dy[at + c] * x[at + c];
+            for (int64_t c = 0, at = p->at + i * m->width; c < p->channels; c++) sum[c] += dy[at + c] * x[at + c];
         for (int c = 0; c < PANEL; c++) total[c] += sum[c];
     }
-    memcpy(gradient + p->gate, total, (size_t)p->gates * sizeof *total);
+    memcpy(gradient + p->gate, total, (size_t)p->channels * sizeof *total);
 }
 
 /* What is not NULL: first the gate's gradient by x and from, then to = from times the gate; to may be from. */

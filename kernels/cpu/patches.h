@@ -36,7 +36,7 @@ struct pixels {
     bool relu;
 };
 
-/* Writes columns channels from column on of count pixels from pixel on; those that fill an image's last block are 0. */
+/* Writes columns channels from column on of count pixels from pixel on. */
 void pixels_write(const struct pixels *p, int64_t pixel, int64_t count, int64_t column, int64_t columns,
                   const float *sums, int64_t stride);
 struct stream pixels_stream(const struct pixels *p, int64_t pixel, int64_t count, int64_t lines, int64_t *number);

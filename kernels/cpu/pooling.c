@@ -1,6 +1,6 @@
-/* Pooling, in any layout.
+/* Pooling.
  *
- * Contract: these definitions give every bit, whatever the vectors, threads and layout. Of a window's places inside the
+ * Contract: these definitions give every bit, whatever the vectors and threads. Of a window's places inside the
  * image in row order, max pooling takes the largest, of equal ones the first, of NaNs the first; so does the backward,
  * by 8-bit indices that forward saves or, of windows of more than 256 places, by searching x again. An average is the
  * sum of its places from 0 in row order, divided by their number. A gradient of the input is a sum from 0 over the
@@ -115,7 +115,7 @@ INLINED lanes search(const struct pool *p, const float *x, const struct area *a,
     bool first = true;
     FOR_PLACES(p, a, pixel, place)
     {
-        const lanes v = load(x + pixel * p->from.block, count);
+        const lanes v = load(x + pixel * p->from.channels, count);
         const lane_bits larger = (v > most) | ((v != v) & (most == most)) | lane_bits_all(first ? -1 : 0);
         most = (lanes)(((lane_bits)v & larger) | ((lane_bits)most & ~larger));
         *winner = (lane_bits_all(place) & larger) | (*winner & ~larger);
@@ -127,7 +127,7 @@ INLINED lanes search(const struct pool *p, const float *x, const struct area *a,
 INLINED lanes mean(const struct pool *p, const float *x, const struct area *a, int64_t count)
 {
     lanes sum = {0};
-    FOR_PLACES(p, a, pixel, place) sum += load(x + pixel * p->from.block, count);
+    FOR_PLACES(p, a, pixel, place) sum += load(x + pixel * p->from.channels, count);
     return sum / lanes_all(counted(p, a));
 }
 
@@ -161,18 +161,17 @@ INLINED void forward_one(const struct pool *p, const struct kernel_args *args, c
     if (p->saves && args->save) save((uint8_t *)args->saved + at, winner, count);
 }
 
-/* The channels that lie together from channel on, of a row of outputs. */
-static void forward_row(const struct pool *p, const struct kernel_args *args, int64_t sample, int64_t channel,
-                        int64_t row)
+/* A row of outputs. */
+static void forward_row(const struct pool *p, const struct kernel_args *args, int64_t sample, int64_t row)
 {
-    const float *x = (const float *)args->x[0] + sample * p->from.sample + channel_at(&p->from, channel);
-    const int64_t first = sample * p->to.sample + channel_at(&p->to, channel), block = p->to.block;
+    const float *x = (const float *)args->x[0] + sample * p->from.sample;
+    const int64_t channels = p->to.channels;
     for (int64_t column = 0; column < p->to.width; column++) {
         const struct area a = area_at(p, row, column);
-        const int64_t at = first + (row * p->to.width + column) * block;
+        const int64_t at = sample * p->to.sample + (row * p->to.width + column) * channels;
         int64_t c = 0;
-        for (; c + LANES <= block; c += LANES) forward_one(p, args, x + c, &a, at + c, LANES);
-        if (c < block) forward_one(p, args, x + c, &a, at + c, block - c);
+        for (; c + LANES <= channels; c += LANES) forward_one(p, args, x + c, &a, at + c, LANES);
+        if (c < channels) forward_one(p, args, x + c, &a, at + c, channels - c);
     }
 }
 
@@ -180,10 +179,9 @@ static enum status pool_forward(void *state, const struct kernel_args *args)
 {
     const struct pool *p = state;
     if (!p->identity) {
-#pragma omp parallel for collapse(3) schedule(static)
+#pragma omp parallel for collapse(2) schedule(static)
         for (int64_t n = 0; n < p->x.batch; n++)
-            for (int64_t c = 0; c < p->to.padded; c += p->to.block)
-                for (int64_t row = 0; row < p->to.height; row++) forward_row(p, args, n, c, row);
+            for (int64_t row = 0; row < p->to.height; row++) forward_row(p, args, n, row);
     } else if (args->y != args->x[0]) {
         copy_bytes(args->y, args->x[0], (size_t)p->x.count * sizeof(float));
     }
@@ -200,7 +198,7 @@ struct strand {
 INLINED void backward_one(const struct pool *p, const struct kernel_args *args, const struct strand *s,
                           const struct area *a, int64_t pixel_y, int64_t count)
 {
-    const int64_t at = s->y + pixel_y * p->to.block;
+    const int64_t at = s->y + pixel_y * p->to.channels;
     float *dx = (float *)args->dx[0] + s->x;
     lanes dy = load((const float *)args->dy + at, count);
     lane_bits winner = {0};
@@ -213,7 +211,7 @@ INLINED void backward_one(const struct pool *p, const struct kernel_args *args, 
         dy /= lanes_all(counted(p, a));
     FOR_PLACES(p, a, pixel, place)
     {
-        float *to = dx + pixel * p->from.block;
+        float *to = dx + pixel * p->from.channels;
         const lanes share = p->max ? lanes_keep(dy, winner == lane_bits_all(place)) : dy;
         store(to, load(to, count) + share, count);
     }
@@ -223,7 +221,7 @@ INLINED void backward_one(const struct pool *p, const struct kernel_args *args, 
 static void clear_rows(const struct pool *p, float *dx, int64_t from, int64_t to, int64_t count)
 {
     for (int64_t i = from * p->from.width; i < to * p->from.width; i++)
-        store(dx + i * p->from.block, (lanes){0}, count);
+        store(dx + i * p->from.channels, (lanes){0}, count);
 }
 
 static void backward_strand(const struct pool *p, const struct kernel_args *args, const struct strand *s)
@@ -246,15 +244,13 @@ static void backward_strand(const struct pool *p, const struct kernel_args *args
 static enum status pool_backward(void *state, const struct kernel_args *args)
 {
     const struct pool *p = state;
-    const int64_t strands = ratio_up(p->to.block, LANES), blocks = p->to.padded / p->to.block;
     if (!p->identity) {
 #pragma omp parallel for collapse(2) schedule(static)
         for (int64_t n = 0; n < p->x.batch; n++)
-            for (int64_t i = 0; i < blocks * strands; i++) {
-                const int64_t channel = i / strands * p->to.block, c = i % strands * LANES;
-                const struct strand s = {.x = n * p->from.sample + channel_at(&p->from, channel) + c,
-                                         .y = n * p->to.sample + channel_at(&p->to, channel) + c,
-                                         .count = lesser(LANES, p->to.block - c)};
+            for (int64_t c = 0; c < p->to.channels; c += LANES) {
+                const struct strand s = {.x = n * p->from.sample + c,
+                                         .y = n * p->to.sample + c,
+                                         .count = lesser(LANES, p->to.channels - c)};
                 backward_strand(p, args, &s);
             }
     } else if (args->dx[0] != args->dy) {
@@ -267,28 +263,20 @@ static enum status pool_backward(void *state, const struct kernel_args *args)
 const struct kernel cpu_max_pool = {true, pool_prepare, pool_forward, pool_backward, free};
 const struct kernel cpu_avg_pool = {true, pool_prepare, pool_forward, pool_backward, free};
 
-/* The mean over whole images, {H, W, C} to {C}. Channels lie in groups, contiguous within a pixel: all of them in
- * logical order, blocks otherwise. */
-static int64_t group_width(const struct extent *x)
-{
-    return order_block(x->layout) > 1 ? order_block(x->layout) : x->shape.dim[2];
-}
-
+/* The mean over whole images, {H, W, C} to {C}. */
 static enum status mean_forward(void *state, const struct kernel_args *args)
 {
     const struct layer_state *s = state;
-    const int64_t channels = s->y.elements, pixels = image_pixels(&s->x), width = group_width(&s->x);
-#pragma omp parallel for collapse(2) schedule(static)
-    for (int64_t n = 0; n < s->x.batch; n++)
-        for (int64_t c = 0; c < channels; c += width) {
-            const float *x = (const float *)args->x[0] + n * s->x.elements + c * pixels;
-            float *y = (float *)args->y + n * channels + c;
-            const int64_t count = channels - c < width ? channels - c : width;
-            memset(y, 0, (size_t)count * sizeof *y);
-            for (int64_t p = 0; p < pixels; p++)
-                for (int64_t j = 0; j < count; j++) y[j] += x[p * width + j];
-            for (int64_t j = 0; j < count; j++) y[j] /= (float)pixels;
-        }
+    const int64_t channels = s->y.elements, pixels = image_pixels(&s->x);
+#pragma omp parallel for schedule(static)
+    for (int64_t n = 0; n < s->x.batch; n++) {
+        const float *x = (const float *)args->x[0] + n * s->x.elements;
+        float *y = (float *)args->y + n * channels;
+        memset(y, 0, (size_t)channels * sizeof *y);
+        for (int64_t p = 0; p < pixels; p++)
+            for (int64_t c = 0; c < channels; c++) y[c] += x[p * channels + c];
+        for (int64_t c = 0; c < channels; c++) y[c] /= (float)pixels;
+    }
     clock_lap(s->backend, CLOCK_POOL);
     return ST_OK;
 }
@@ -296,18 +284,14 @@ static enum status mean_forward(void *state, const struct kernel_args *args)
 static enum status mean_backward(void *state, const struct kernel_args *args)
 {
     const struct layer_state *s = state;
-    const int64_t channels = s->y.elements, pixels = image_pixels(&s->x), width = group_width(&s->x);
-#pragma omp parallel for collapse(2) schedule(static)
-    for (int64_t n = 0; n < s->x.batch; n++)
-        for (int64_t c = 0; c < channels; c += width) {
-            float *dx = (float *)args->dx[0] + n * s->x.elements + c * pixels;
-            const float *dy = (const float *)args->dy + n * channels + c;
-            const int64_t count = channels - c < width ? channels - c : width;
-            for (int64_t p = 0; p < pixels; p++) {
-                for (int64_t j = 0; j < count; j++) dx[p * width + j] = dy[j] / (float)pixels;
-                for (int64_t j = count; j < width; j++) dx[p * width + j] = 0.0f;
-            }
-        }
+    const int64_t channels = s->y.elements, pixels = image_pixels(&s->x);
+#pragma omp parallel for schedule(static)
+    for (int64_t n = 0; n < s->x.batch; n++) {
+        float *dx = (float *)args->dx[0] + n * s->x.elements;
+        const float *dy = (const float *)args->dy + n * channels;
+        for (int64_t p = 0; p < pixels; p++)
+            for (int64_t c = 0; c < channels; c++) dx[p * channels + c] = dy[c] / (float)pixels;
+    }
     clock_lap(s->backend, CLOCK_POOL);
     return ST_OK;
 }

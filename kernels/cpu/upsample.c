@@ -1,25 +1,21 @@
-/* Nearest neighbour by an integer factor, in the logical order and in blocked ones, whose blocks of channels are images
- * of their own: an image of so many channels lies row by row, pixel by pixel.
+/* Nearest neighbour by an integer factor.
  *
- * Contract: an input's gradient is summed in row order in float; padded channels, which are zero, stay zero. */
+ * Contract: an input's gradient is summed in row order in float. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cpu.h"
 
-/* The images that the batch consists of. */
 struct images {
     int64_t count, height, width, channels, factor;
 };
 
 static struct images images_of(const struct layer_state *s)
 {
-    const int64_t block = order_block(s->x.layout), pixels = image_pixels(&s->x);
-    const int64_t channels = block > 1 ? block : s->x.shape.dim[2];
-    return (struct images){.count = s->x.count / (pixels * channels),
+    return (struct images){.count = s->x.batch,
                            .height = s->x.shape.dim[0],
                            .width = s->x.shape.dim[1],
-                           .channels = channels,
+                           .channels = s->x.shape.dim[2],
                            .factor = node_integer(s->node, "factor")};
 }
 

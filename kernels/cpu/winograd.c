@@ -2,7 +2,6 @@
 
 #include <omp.h>
 
-#include "dnnl.h"
 #include "winograd_transforms.h"
 
 /* Output channels whose products are transformed back together; tiles that a thread works on at once. With 12 of these,
@@ -18,7 +17,7 @@ struct distances {
 
 static struct distances distances_of(const struct winograd *w)
 {
-    struct distances d = {.v_tile = multiple(w->inputs, BLOCK_MOST) + SKEW, .m_tile = GROUP + SKEW};
+    struct distances d = {.v_tile = multiple(w->inputs, CHANNELS_STEP) + SKEW, .m_tile = GROUP + SKEW};
     d.v_point = w->block * d.v_tile + SKEW;
     d.m_point = w->block * d.m_tile + SKEW;
     d.u_point = w->inputs * w->outputs + SKEW;
@@ -56,11 +55,11 @@ static bool fit_gradients(struct winograd *w, int64_t room)
     for (;;) {
         w->scratch = winograd_gradients_scratch(w);
         if ((int64_t)(w->scratch / sizeof(float)) <= room) return true;
-        if (w->inputs <= BLOCK_MOST && w->outputs == TURN_LEAST) return false;
+        if (w->inputs <= CHANNELS_STEP && w->outputs == TURN_LEAST) return false;
         if (w->outputs >= w->inputs && w->outputs > TURN_LEAST)
             w->outputs = multiple(w->outputs / 2, TURN_LEAST);
         else
-            w->inputs = multiple(w->inputs / 2, BLOCK_MOST);
+            w->inputs = multiple(w->inputs / 2, CHANNELS_STEP);
     }
 }
 
@@ -150,7 +149,7 @@ static void block_apply(const struct winograd *w, const struct turn *turn, int64
             }
         for (int64_t t = 0; t < tiles; t++)
             tile_result(&w->to, m + t * d.m_tile, d.m_point, tile_at(w, start + t), first,
-                        lesser(some, w->to.padded - first), turn->bias, turn->relu, turn->y);
+                        lesser(some, w->to.channels - first), turn->bias, turn->relu, turn->y);
     }
 }
 

@@ -1,7 +1,7 @@
 /* Winograd's convolution F(4x4, 3x3) of stride 1 and one group (Lavin & Gray, Fast Algorithms for Convolutional Neural
  * Networks, 2016) at the points 0, 5/8, -5/8, 3/2, -3/2 and infinity, whose errors are half those of 0, 1, -1, 2, -2.
  *
- * This comment defines every bit of the results, on any processor, with any number of threads, in any layout.
+ * This comment defines every bit of the results, on any processor, with any number of threads.
  *
  * Arithmetic is that of IEEE 754 floats; fma(p, q, r) rounds p q + r once. a = 5/8, b = 3/2 and the sums and products
  * of their powers below are exact; n, na, nb, ana, bnb are the floats nearest to 256/225, -2048/2975, 128/1071,

@@ -1,6 +1,5 @@
 /* The gradients of the weights and the bias, as winograd.h defines them. The threads share a block of tiles: each
  * transforms some of its tiles, then adds some of its products. */
-#include "dnnl.h"
 #include "winograd.h"
 #include "winograd_transforms.h"
 
@@ -12,7 +11,7 @@ struct distances {
 
 static struct distances distances_of(const struct winograd *w)
 {
-    struct distances d = {.v_tile = multiple(w->inputs, BLOCK_MOST) + SKEW};
+    struct distances d = {.v_tile = multiple(w->inputs, CHANNELS_STEP) + SKEW};
     d.v_point = TILES_BLOCK * d.v_tile + SKEW;
     d.w_panel = TILES_BLOCK * PANEL;
     d.w_point = TILES_BLOCK * w->outputs + SKEW;

@@ -3,7 +3,7 @@
 #include "winograd_transforms.h"
 
 /* Channels in a vector. */
-static inline int64_t step_of(const struct image *image) { return lesser(LANES, image->block); }
+static inline int64_t step_of(const struct image *image) { return lesser(LANES, image->channels); }
 
 /* A square of side pixels as it lies in an image: bits of the rows and columns inside it, and distances. */
 struct square {
@@ -21,7 +21,7 @@ static inline unsigned inside(int64_t first, int64_t side, int64_t pixels)
 
 static inline struct square square_at(const struct image *image, struct tile at, int side)
 {
-    struct square s = {.row = image->width * image->block, .pixel = image->block};
+    struct square s = {.row = image->width * image->channels, .pixel = image->channels};
     s.start = at.sample * image->sample + at.y * s.row + at.x * s.pixel;
     s.rows = inside(at.y, side, image->height), s.columns = inside(at.x, side, image->width);
     s.whole = s.rows == (1U << side) - 1 && s.columns == s.rows;
@@ -71,7 +71,7 @@ void tile_image(const struct image *image, const float *x, struct tile patch, in
     const int64_t step = step_of(image);
     for (int64_t c = 0; c < count; c += step) {
         const int64_t some = lesser(step, count - c);
-        const float *data = x + s.start + channel_at(image, from + c);
+        const float *data = x + s.start + from + c;
         if (s.whole && some == LANES)
             patch_points(&s, data, LANES, true, v + c, stride);
         else
@@ -106,7 +106,7 @@ void tile_gradient(const struct image *image, const float *dy, struct tile tile,
     const int64_t step = step_of(image);
     for (int64_t c = 0; c < count; c += step) {
         const int64_t some = lesser(step, count - c);
-        const float *data = dy + s.start + channel_at(image, from + c);
+        const float *data = dy + s.start + from + c;
         float *to = w + c / PANEL * panel + c % PANEL;
         if (s.whole && some == LANES)
             gradient_points(&s, data, LANES, LANES, true, to, stride, sums + c);
@@ -115,9 +115,9 @@ void tile_gradient(const struct image *image, const float *dy, struct tile tile,
     }
 }
 
-/* Writes room lanes, of which count are channels. */
+/* Writes count lanes. */
 INLINED void result_pixels(const struct square *s, const float *m, int64_t stride, lanes bias, bool relu, int64_t count,
-                           int64_t room, bool all, float *data)
+                           bool all, float *data)
 {
     lanes q[TILE][PATCH], d[PATCH], r[TILE];
     fetch_next(s, data, TILE, true);
@@ -135,7 +135,7 @@ INLINED void result_pixels(const struct square *s, const float *m, int64_t strid
             if (all)
                 lanes_store(to, r[j]);
             else if (is_inside(s, i, j))
-                lanes_store_part(to, lanes_keep(r[j], lanes_first(count)), room);
+                lanes_store_part(to, r[j], count);
         }
     }
 }
@@ -144,14 +144,14 @@ void tile_result(const struct image *image, const float *m, int64_t stride, stru
                  int64_t count, const float *bias, bool relu, float *y)
 {
     const struct square s = square_at(image, tile, TILE);
-    const int64_t step = step_of(image), left = image->channels - from;
+    const int64_t step = step_of(image);
     for (int64_t c = 0; c < count; c += step) {
-        const int64_t some = left - c < 0 ? 0 : lesser(step, left - c);
-        float *data = y + s.start + channel_at(image, from + c);
+        const int64_t some = lesser(step, count - c);
+        float *data = y + s.start + from + c;
         const lanes add = bias != NULL ? lanes_load_part(bias + from + c, some) : (lanes){0};
         if (s.whole && some == LANES)
-            result_pixels(&s, m + c, stride, add, relu, LANES, LANES, true, data);
+            result_pixels(&s, m + c, stride, add, relu, LANES, true, data);
         else
-            result_pixels(&s, m + c, stride, add, relu, some, lesser(step, count - c), false, data);
+            result_pixels(&s, m + c, stride, add, relu, some, false, data);
     }
 }

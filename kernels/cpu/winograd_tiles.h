@@ -1,7 +1,6 @@
 /* Tiles of images: to the 36 points of Winograd's products and back.
  *
- * Contract: pixels outside of an image count as zeros and are not written. Channels behind an image's last one, which
- * fill its last block, are neither read nor, in a result, left other than zero. */
+ * Contract: pixels outside of an image count as zeros and are not written. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,6 +10,7 @@
 #include "panel.h"
 
 enum { TILE = 4, KERNEL = 3, PATCH = 6, POINTS = PATCH * PATCH };
+enum { CHANNELS_STEP = 16 }; /* to a multiple of which a tile's channels are padded in scratch */
 
 /* A tile's or a patch's first pixel, which may lie outside of the image. */
 struct tile {
@@ -27,8 +27,7 @@ void tile_image(const struct image *image, const float *x, struct tile patch, in
 void tile_gradient(const struct image *image, const float *dy, struct tile tile, int64_t from, int64_t count, float *w,
                    int64_t stride, int64_t panel, float *sums);
 
-/* The tile's channels from + c, for c < count, of m[point * stride + c], with bias unless it is NULL, and relu; count
- * includes channels that fill a block. */
+/* The tile's channels from + c, for c < count, of m[point * stride + c], with bias unless it is NULL, and relu. */
 void tile_result(const struct image *image, const float *m, int64_t stride, struct tile tile, int64_t from,
                  int64_t count, const float *bias, bool relu, float *y);
 

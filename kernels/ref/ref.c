@@ -16,16 +16,7 @@ static enum status ref_open(struct backend *backend)
     return ST_OK;
 }
 
-static void ref_close(struct backend *backend) { (void)backend; }
-
 static const struct kernel *ref_kernel(const struct node *node) { return &node->layer->reference; }
-
-static enum status ref_arrange(struct backend *backend, struct graph *graph)
-{
-    (void)backend;
-    for (int v = 0; v < graph->values; v++) TRY(value_arrange(graph, v, 0, &graph->value[v].shape));
-    return ST_OK;
-}
 
 static enum status ref_reserve(struct backend *backend, size_t bytes, void **block)
 {
@@ -66,9 +57,7 @@ const struct backend_kind backend_ref = {
     .layouts = 1u << LAYOUT_AUTO | 1u << LAYOUT_CHANNELS_LAST,
     .precisions = 1u << PRECISION_FP32,
     .open = ref_open,
-    .close = ref_close,
     .kernel = ref_kernel,
-    .arrange = ref_arrange,
     .reserve = ref_reserve,
     .unreserve = ref_unreserve,
     .upload = ref_copy,

@@ -108,19 +108,3 @@ Test(fallback, a_layer_without_a_row_runs_by_its_reference_kernel)
     net_release(&known);
     net_release(&unknown);
 }
-
-Test(fallback, is_not_for_blocked_images)
-{
-    const struct backend_options options = {.threads = 2, .scratch_limit = 1 << 20, .layout = LAYOUT_BLOCKED};
-    struct backend *backend;
-    struct network *network;
-    own = *layer_find("relu");
-    own.name = "own";
-    relu = &own;
-    cr_assert(backend_open("cpu", &options, &backend) == ST_OK, "%s", status_message());
-    struct graph *graph = net_build(&net, RELU_OUTPUT);
-    cr_assert(network_prepare(graph, backend, &network) == ST_SPEC);
-    cr_expect(strstr(status_message(), "(own) needs its input in logical order"), "%s", status_message());
-    graph_destroy(graph);
-    backend_close(backend);
-}

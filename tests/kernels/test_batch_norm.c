@@ -8,26 +8,26 @@
 
 #include "tests/support/layer_under_test.h"
 
-enum { LAST = LAYOUT_CHANNELS_LAST, BLOCKED = LAYOUT_BLOCKED, RELU = ACTIVATION_RELU, POPULATION = 1 };
+enum { LAST = LAYOUT_CHANNELS_LAST, FIRST = LAYOUT_CHANNELS_FIRST, RELU = ACTIVATION_RELU, POPULATION = 1 };
 
 static const double epsilon = 1e-5, momentum = 0.3;
 
 static const struct subject_case cases[] = {
     {"batch_norm", IMAGE(7, 5, 3), {.activation = RELU, .affine = true}, 3, .layout = LAST},
-    {"batch_norm", IMAGE(7, 5, 16), {.activation = RELU, .affine = true}, 3, .layout = BLOCKED},
-    {"batch_norm", IMAGE(7, 7, 35), {.affine = true, .variance = POPULATION}, 4, .layout = BLOCKED},
+    {"batch_norm", IMAGE(7, 5, 16), {.activation = RELU, .affine = true}, 3, .layout = FIRST},
+    {"batch_norm", IMAGE(7, 7, 35), {.affine = true, .variance = POPULATION}, 4, .layout = FIRST},
     {"batch_norm", IMAGE(1, 1, 19), {.activation = RELU}, 2, .layout = LAST},
-    {"batch_norm", IMAGE(1, 1, 24), {.affine = true, .variance = POPULATION}, 9, .layout = BLOCKED},
+    {"batch_norm", IMAGE(1, 1, 24), {.affine = true, .variance = POPULATION}, 9, .layout = FIRST},
     {"batch_norm", IMAGE(150, 160, 2), {.affine = true}, 1, .layout = LAST},
-    {"batch_norm", IMAGE(70, 70, 16), {.activation = RELU, .affine = true}, 1, .layout = BLOCKED},
-    {"batch_norm", IMAGE(40, 40, 24), {.activation = RELU, .affine = true}, 3, .layout = BLOCKED},
+    {"batch_norm", IMAGE(70, 70, 16), {.activation = RELU, .affine = true}, 1, .layout = FIRST},
+    {"batch_norm", IMAGE(40, 40, 24), {.activation = RELU, .affine = true}, 3, .layout = FIRST},
     {"batch_norm", IMAGE(13, 11, 300), {.activation = RELU, .variance = POPULATION}, 2, .layout = LAST},
     {"batch_norm", {1, {37}}, {.activation = RELU, .affine = true}, 50},
     {"batch_norm_add", IMAGE(7, 5, 3), {.activation = RELU, .affine = true}, 3, .layout = LAST},
-    {"batch_norm_add", IMAGE(7, 5, 16), {.activation = RELU, .affine = true}, 3, true, .layout = BLOCKED},
-    {"batch_norm_add", IMAGE(7, 7, 35), {.affine = true, .variance = POPULATION}, 4, .layout = BLOCKED},
-    {"batch_norm_add", IMAGE(40, 40, 24), {.activation = RELU, .affine = true}, 3, true, .layout = BLOCKED},
-    {"batch_norm_add", IMAGE(150, 160, 24), {.activation = RELU}, 2, .layout = BLOCKED}, /* larger than the caches */
+    {"batch_norm_add", IMAGE(7, 5, 16), {.activation = RELU, .affine = true}, 3, true, .layout = FIRST},
+    {"batch_norm_add", IMAGE(7, 7, 35), {.affine = true, .variance = POPULATION}, 4, .layout = FIRST},
+    {"batch_norm_add", IMAGE(40, 40, 24), {.activation = RELU, .affine = true}, 3, true, .layout = FIRST},
+    {"batch_norm_add", IMAGE(150, 160, 24), {.activation = RELU}, 2, .layout = FIRST}, /* larger than the caches */
     {"batch_norm_add", {1, {37}}, {.activation = RELU}, 50},
 };
 enum { CASES = sizeof cases / sizeof *cases };

@@ -9,7 +9,7 @@ Test(device_convolutions, algorithm_and_chunk_follow_the_rule)
 {
     static const char *const others[] = {[CONV_AUTO] = "none", [CONV_DIRECT] = "winograd", [CONV_WINOGRAD] = "none"};
     static const uint64_t limits[] = {0, KIB(20), KIB(300), KIB(1 << 20)};
-    const int layouts[] = {LAYOUT_BLOCKED, LAYOUT_CHANNELS_LAST};
+    const int layouts[] = {LAYOUT_CHANNELS_FIRST, LAYOUT_CHANNELS_LAST};
     if (!backend_opens("cuda")) cr_skip_test("no device");
     for (int a = CONV_AUTO; a <= CONV_WINOGRAD; a++)
         for (int i = 0; i < 8; i++) {

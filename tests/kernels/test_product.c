@@ -8,8 +8,6 @@
 
 #include "tests/support/images.h"
 
-#if __has_include(<dnnl.h>)
-
 #include "kernels/cpu/matrix.h"
 
 /* ---- The definition. */
@@ -136,4 +134,3 @@ Test(product, a_relu_keeps_nan)
         free(scratch);
     }
 }
-#endif

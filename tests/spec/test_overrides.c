@@ -267,7 +267,7 @@ Test(overrides, change_the_figures_of_their_keys)
                  {"optimizer=adam", "-----"},
                  {"optimizer.momentum=0.5", "-----"},
                  {"backend=ref", "-----"},
-                 {"backend.layout=blocked", "-----"},
+                 {"backend.layout=channels_last", "-----"},
                  {"data.classes=4", "-----"},
                  {"rng=mask", "-----"},
                  {"conv.algorithm=direct", "-----"}};

@@ -137,7 +137,7 @@ Test(spec, every_key_is_read)
         "3}}]}\n"
         "data: {name: ones, shape: 16, classes: 3}\nbatch: 8\nsteps: 5\nseed: 9\nloss: cross_entropy\n"
         "optimizer: {name: sgd, lr: 0.5, momentum: 0.9, weight_decay: 1e-4}\n"
-        "backend: {name: cpu, threads: 2, layout: blocked}\nconv: {algorithm: winograd, scratch_limit: 1.5MiB}\n"
+        "backend: {name: cpu, threads: 2, layout: channels_last}\nconv: {algorithm: winograd, scratch_limit: 1.5MiB}\n"
         "relu_save: bits\nrelu_after_pool: true\nrng: mask\ncommit: once\nmemory: poison\ndrop_dead: false\n"
         "policy: {name: segments, segments: 2, unit: stage, keep_last: false, keep_saved: false}\ncheck: recompute\n"
         "fault: {kind: stale_read, step: 4, node: linear1}\nrecord: {state: true, digests: false, memory_steps: [3]}\n"
@@ -150,7 +150,7 @@ Test(spec, every_key_is_read)
     cr_expect(!strcmp(spec->loss->name, "cross_entropy") && !strcmp(spec->policy->name, "segments"));
     cr_expect(spec->optimizer_settings.momentum == 0.9 && spec->optimizer_settings.weight_decay == 1e-4);
     cr_expect(!strcmp(spec->backend, "cpu") && spec->backend_options.threads == 2);
-    cr_expect(spec->backend_options.layout == LAYOUT_BLOCKED && spec->backend_options.conv_algorithm == CONV_WINOGRAD);
+    cr_expect(spec->backend_options.layout == LAYOUT_CHANNELS_LAST && spec->backend_options.conv_algorithm == CONV_WINOGRAD);
     cr_expect(spec->backend_options.scratch_limit == 3u << 19 && spec->relu_save == 1 && spec->rng == RNG_MASK);
     cr_expect(spec->memory == MEMORY_POISON && !spec->drop_dead && spec->check == 1 && spec->relu_after_pool);
     cr_expect(strstr(spec->resolved, "{name: segments, segments: 2, unit: stage, keep_last: false, keep_saved: false}"),

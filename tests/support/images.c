@@ -33,24 +33,8 @@ float images_pixel(const struct images *x, int64_t sample, int64_t row, int64_t 
     return inside ? x->data[((sample * x->height + row) * x->width + column) * x->channels + c] : 0;
 }
 
-struct extent images_extent(const struct images *x, int layout, int64_t block)
+struct extent images_extent(const struct images *x)
 {
-    const int64_t padded = ratio_up(x->channels, block) * block, elements = x->height * x->width * padded;
-    return (struct extent){x->batch, elements, x->batch * elements, {3, {x->height, x->width, x->channels}}, layout};
-}
-
-void images_reorder(const struct images *x, const struct extent *e, int64_t block, float *data, bool put)
-{
-    const int64_t together = block > 1 ? block : x->channels, pixels = x->height * x->width;
-    for (int64_t i = 0; i < e->count; i++) {
-        const int64_t s = i / e->elements, rest = i % e->elements, p = rest / together % pixels;
-        const int64_t c = rest / together / pixels * together + rest % together;
-        float *logical = &x->data[(s * pixels + p) * x->channels + c];
-        if (put)
-            data[i] = c < x->channels ? *logical : 0;
-        else if (c < x->channels)
-            *logical = data[i];
-        else
-            cr_assert(data[i] == 0, "channel %lld is %g", (long long)c, (double)data[i]);
-    }
+    const int64_t elements = x->height * x->width * x->channels;
+    return (struct extent){x->batch, elements, x->batch * elements, {3, {x->height, x->width, x->channels}}, 0};
 }

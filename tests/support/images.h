@@ -1,4 +1,4 @@
-/* Operands of kernels that tests compare with scalar programs: random numbers, and images in any order of memory. */
+/* Operands of kernels that tests compare with scalar programs: random numbers, and images. */
 #pragma once
 
 #include "backend/layer_state.h"
@@ -18,7 +18,4 @@ struct images images_make(int64_t batch, int64_t height, int64_t width, int64_t 
 /* 0 outside of the image. */
 float images_pixel(const struct images *x, int64_t sample, int64_t row, int64_t column, int64_t c);
 
-/* The same images where block channels lie together, 1: all of them; layout is what a backend calls that order. */
-struct extent images_extent(const struct images *x, int layout, int64_t block);
-/* Copies to data in that order (put), or from it; from: fails where channels that fill a block are not zero. */
-void images_reorder(const struct images *x, const struct extent *e, int64_t block, float *data, bool put);
+struct extent images_extent(const struct images *x);

@@ -56,10 +56,10 @@ static void begin(struct subject *s, const struct layer *layer, int inputs[NODE_
     inputs[1] = layer->reads_batch ? 0 : second_input(s->graph, &c->settings, inputs[0]);
 }
 
-/* Where a host has blocked images, a device has channels first. */
+/* Only a device has channels first. */
 static int layout_of(const char *backend, const struct subject_case *c)
 {
-    return strcmp(backend, "cuda") == 0 && c->layout == LAYOUT_BLOCKED ? LAYOUT_CHANNELS_FIRST : c->layout;
+    return strcmp(backend, "cuda") != 0 && c->layout == LAYOUT_CHANNELS_FIRST ? LAYOUT_AUTO : c->layout;
 }
 
 void subject_open(struct subject *s, const char *backend, const struct subject_case *c)
@@ -73,9 +73,6 @@ void subject_open(struct subject *s, const char *backend, const struct subject_c
     int output;
     *s = (struct subject){.c = c};
     cr_assert(backend_open(backend, &options, &s->backend) == ST_OK, "%s", status_message());
-    /* Without 512-bit vectors the library has but its slow reference convolution for blocked images. */
-    if (strcmp(backend, "cpu") == 0 && strstr(s->backend->isa, "avx512") == NULL && strcmp(c->layer, "conv") == 0)
-        s->backend->options.layout = LAYOUT_AUTO;
     int inputs[NODE_INPUTS_MAX];
     begin(s, layer, inputs);
     enum status status = graph_add(s->graph, layer, settings_of(layer, &c->settings), NULL, inputs, &output);
@@ -136,37 +133,22 @@ int64_t subject_elements(const struct subject *s, int value)
     return shape_elements(&s->graph->value[value].shape) * s->graph->batch;
 }
 
-/* Channels in a block of a layout: 8 for 1, 16 for 2; on a device 1 for 1. */
-static int64_t block_of(const struct subject *s, const struct value *v)
-{
-    return s->backend->kind->device ? v->layout : 8 * v->layout;
-}
-
-/* The place, in a layout of such blocks (0: logical), of channel c (of padded channels) of pixel p of sample n. */
-static int64_t place(int64_t block, int64_t n, int64_t p, int64_t c, int64_t pixels, int64_t padded)
-{
-    if (block == 0) return (n * pixels + p) * padded + c;
-    return ((n * padded / block + c / block) * pixels + p) * block + c % block;
-}
-
-/* Calls the function for each element: logical index, or -1 for padding, and place. */
+/* Copies each element between logical order and the value's. */
 static void walk(const struct subject *s, int value, float *logical, float *data, bool put)
 {
     const struct value *v = &s->graph->value[value];
     const int64_t channels = shape_width(&v->shape), pixels = shape_elements(&v->shape) / channels;
-    const int64_t block = block_of(s, v), padded = block == 0 ? channels : (channels + block - 1) / block * block;
-    cr_assert(v->bytes == (size_t)(s->graph->batch * pixels * padded) * sizeof(float));
+    const bool first = v->layout != 0;
+    cr_assert(v->bytes == (size_t)(s->graph->batch * pixels * channels) * sizeof(float));
     for (int64_t n = 0; n < s->graph->batch; n++)
         for (int64_t p = 0; p < pixels; p++)
-            for (int64_t c = 0; c < padded; c++) {
-                float *at = &data[place(block, n, p, c, pixels, padded)];
+            for (int64_t c = 0; c < channels; c++) {
                 const int64_t i = (n * pixels + p) * channels + c;
+                float *at = &data[first ? (n * channels + c) * pixels + p : i];
                 if (put)
-                    *at = c < channels ? logical[i] : 0;
-                else if (c < channels)
-                    logical[i] = *at;
+                    *at = logical[i];
                 else
-                    cr_assert(*at == 0, "%s: padding of value %d is %g", s->c->layer, value, (double)*at);
+                    logical[i] = *at;
             }
 }
 

@@ -57,7 +57,7 @@ void subject_open(struct subject *subject, const char *backend, const struct sub
 /* Fails the test where a guard was written over. */
 void subject_close(struct subject *subject);
 
-/* Copies between a value's layout and logical order; get fails the test if padding is not zero. */
+/* Copies between a value's layout and logical order. */
 void subject_put(const struct subject *subject, int value, const float *logical, void *data);
 void subject_get(const struct subject *subject, int value, const void *data, float *logical);
 int64_t subject_elements(const struct subject *subject, int value); /* of the batch, logical */

@@ -13,7 +13,7 @@ static const char *const rng_names[] = {"counter", "stash", "mask", "unsafe", NU
 const char *const spec_memory_names[] = {"planned", "dynamic", "poison", NULL};
 static const char *const update_names[] = {"separate", "fused", NULL};
 static const char *const check_names[] = {"none", "recompute", NULL};
-const char *const layout_names[] = {"auto", "channels_last", "blocked", "channels_first", NULL};
+const char *const layout_names[] = {"auto", "channels_last", "channels_first", NULL};
 const char *const precision_names[] = {"fp32", "tf32", NULL};
 static const char *const conv_algorithm_names[] = {"auto", "direct", "winograd", NULL};
 const char *const costs_names[] = {"flops", "measured", NULL};
@@ -177,7 +177,7 @@ static struct choice loss_choice(int index)
 static struct choice backend_choice(int index)
 {
     static const struct choice backends[] = {{"ref", "plain C, the reference of every kernel", host_keys, "ref"},
-                                             {"cpu", "oneDNN and loops of our own", host_keys, "cpu"},
+                                             {"cpu", "kernels of our own", host_keys, "cpu"},
                                              {"cuda", "cuDNN, cuBLAS and kernels of our own", device_keys, "cuda"},
                                              {.name = NULL}};
     return backends[index];
