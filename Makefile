@@ -131,7 +131,7 @@ $(BUILD)/rematch-host-device: $(TESTED) $(BUILD)/sources
 # Tests preload this into the program: it makes system calls fail.
 $(BUILD)/failing.so: tests/preload/failing.c $(BUILD)/flags
 	@echo "link $@"
-	@$(CC) -std=c11 -D_GNU_SOURCE -O2 $(WARNINGS) $(WERROR) -fPIC -shared -o $@ $<
+	@$(CC) -std=c11 -D_GNU_SOURCE -O2 $(WARNINGS) $(WERROR) -fno-builtin -fPIC -shared -o $@ $<
 
 # A program of somebody else's: the framework and its kernels without the harness.
 FRAMEWORK_OBJECTS := $(filter $(BUILD)/framework/% $(BUILD)/kernels/ref/% $(BUILD)/kernels/cpu/%,$(OBJECTS))

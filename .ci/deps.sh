@@ -20,7 +20,6 @@ build          pkg-config:zlib                          zlib1g-dev
 build          pkg-config:libmd                         libmd-dev
 build          pkg-config:libutf8proc                   libutf8proc-dev
 build          header:csv.h                             libcsv-dev
-build          header:dnnl.h                            libdnnl-dev
 build          file:/usr/share/javascript/chart.js/chart.min.js libjs-chart.js
 test           pkg-config:criterion                     libcriterion-dev
 test           command:ps                               procps
@@ -38,6 +37,7 @@ check          command:clang-tidy                       clang-tidy
 check          command:cppcheck                         cppcheck
 peers          module:ensurepip                         python3-venv
 peers          file:/usr/lib/x86_64-linux-gnu/libtcmalloc_minimal.so.4 libtcmalloc-minimal4
+bench          header:dnnl.h                            libdnnl-dev
 bench          module:torch                             python3-torch
 bench          module:h5py                              python3-h5py
 bench          file:/usr/lib/x86_64-linux-gnu/openblas-pthread libopenblas0-pthread

@@ -11,7 +11,7 @@ BEGIN {
     home["yaml.h"] = home["hdf5.h"] = home["hdf5_hl.h"] = home["jansson.h"] = "^(experiments|tests)/"
     home["archive.h"] = home["archive_entry.h"] = "^experiments/harness/bundle/"
     home["xxhash.h"] = "^framework/numerics/digest.c$"
-    home["dnnl.h"] = home["oneapi/dnnl/dnnl.h"] = "^kernels/cpu/"
+    home["oneapi/dnnl/dnnl.h"] = "^experiments/bench/"
     home["zlib.h"] = home["csv.h"] = "^(datasets|tests)/"
     home["utf8proc.h"] = home["sha2.h"] = "^(datasets|experiments|tests)/"
     home["immintrin.h"] = "^(framework/numerics/philox_lanes|kernels/cpu/element_loops|kernels/cpu/lanes).h$"
@@ -69,7 +69,7 @@ FNR == 1 {
     if (base ~ /^H5/) base = "hdf5.h"
     if (base in home) {
         if (FILENAME !~ home[base]) report("<" quoted[2] "> does not belong here")
-    } else if (base ~ /^(yaml|dnnl|oneapi|cuda|cudnn|cublas|criterion)/ || folder ~ /^framework/) {
+    } else if (base ~ /^(yaml|oneapi|cuda|cudnn|cublas|criterion)/ || folder ~ /^framework/) {
         sub(/\.h$/, "", base)
         if (!index(c_library, " " base " ")) report("<" quoted[2] "> is not of the C library")
     }

@@ -129,8 +129,7 @@ def publish(name, columns, rows, commands=(), origin=None):
     file instead."""
     cells = [[str(cell) for cell in row] for row in (columns, *rows)]
     commit, host, date = origin or (program(), machine(), f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}")
-    isa = os.environ.get("DNNL_MAX_CPU_ISA")
-    command = "; ".join([*commands, f"{f'DNNL_MAX_CPU_ISA={isa} ' if isa else ''}make publish-{name}"])
+    command = "; ".join([*commands, f"make publish-{name}"])
     comments = [f"command: {command}", f"commit: {commit}", f"machine: {host}", f"date: {date}"]
     path = os.path.join(HERE, "../../results/published", name + ".csv")
     if "BESIDE" in os.environ:

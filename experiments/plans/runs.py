@@ -43,7 +43,7 @@ DATA = "REMATCH_DATA=/path/to/data "
 def make(experiment, isa=""):
     with open(os.path.join(ROOT, f"experiments/{experiment}.yaml"), encoding="utf-8") as spec:
         made = re.search(r"^data: \{name: (ones|synthetic)", spec.read(), re.MULTILINE)
-    return f"{'' if made else DATA}{'DNNL_MAX_CPU_ISA=AVX2 ' if isa == 'avx2' else ''}make exp-{experiment}"
+    return f"{'' if made else DATA}make {'MARCH=x86-64-v3 ' if isa == 'avx2' else ''}exp-{experiment}"
 
 
 @functools.cache

@@ -21,7 +21,7 @@ const struct backend_kind *const backend_table[] = {
 /* Backends that need more than a C compiler, and what they need. */
 static const struct {
     const char *name, *needs;
-} optional[] = {{"cpu", "oneDNN's headers and library"}, {"cuda", "nvcc, cuDNN and cuBLAS"}};
+} optional[] = {{"cuda", "nvcc, cuDNN and cuBLAS"}};
 
 const char *const clock_names[CLOCK_CLASSES] = {"conv",      "linear",     "pool",    "norm",
                                                 "attention", "activation", "reorder", "other"};

@@ -56,6 +56,10 @@ struct step_outcome {
     int32_t not_finite; /* the last parameter whose gradient is not finite, -1: none */
 };
 
+/* Begins the libraries of a backend whose bits this repository defines, the same on every machine; the number behind it
+ * is another one after each change of a bit. */
+#define DEFINED_KERNELS "own kernels, definition "
+
 struct backend {
     const struct backend_kind *kind;
     struct backend_options options;    /* threads resolved */
@@ -67,7 +71,7 @@ struct backend {
     const struct step_moment *now; /* both in the backend's memory, for the step's body and kernels */
     struct step_outcome *outcome_now;
     const char *isa;          /* e.g. "avx512_core" */
-    const char *libraries;    /* e.g. "oneDNN 2.6.3 (omp)" */
+    const char *libraries;    /* e.g. "cuDNN 9.1.0", or DEFINED_KERNELS and a number */
     const char *convolutions; /* the algorithms that the libraries have here; NULL: not said */
     const char *device;       /* e.g. "NVIDIA H200, driver 580.159, 139.7 GiB"; NULL: the host */
     void *vendor;             /* engine, stream, handles */

@@ -122,7 +122,7 @@ static enum status refuse_not_finite(struct train *train, uint32_t step, float v
                 n->name, n->layer->name);
 }
 
-/* Kernels may hide a NaN from the loss (oneDNN's relu and max pool do), but not from every gradient. */
+/* A kernel may hide a NaN from the loss, as cuDNN's max pool does, but not from every gradient. */
 static enum status check_finite(struct train *train, const struct step_outcome *outcome, uint32_t step,
                                 struct train_result *result)
 {

@@ -10,11 +10,17 @@
  *
  *   FAILING_LOCK    errno of taking a lock
  *   FAILING_LOOK    errno of asking for one
- *   FAILING_HELD    errno of taking one that another process has, in place of EAGAIN */
+ *   FAILING_HELD    errno of taking one that another process has, in place of EAGAIN
+ *
+ * Or the C library is another one:
+ *
+ *   FAILING_LIBC    its version; its log() differs by FAILING_LOG units of 2^-30 */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <gnu/libc-version.h>
 #include <limits.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -61,6 +67,20 @@ __attribute__((constructor)) static void begin(void)
     lasting = how && strcmp(how, "lasting") == 0;
     lost = how && strcmp(how, "lost") == 0;
     folder = getenv("FAILING_FOLDER");
+}
+
+const char *gnu_get_libc_version(void)
+{
+    const char *(*real)(void);
+    *(void **)&real = dlsym(RTLD_NEXT, "gnu_get_libc_version");
+    return getenv("FAILING_LIBC") ? getenv("FAILING_LIBC") : real();
+}
+
+double log(double x)
+{
+    double (*real)(double);
+    *(void **)&real = dlsym(RTLD_NEXT, "log");
+    return real(x) * (1 + number_of("FAILING_LOG") / (double)(1 << 30));
 }
 
 /* One more call; true where it is the one. */

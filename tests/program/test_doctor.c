@@ -26,7 +26,7 @@ static const struct {
     int code;
 } cases[] = {
     {"export REMATCH_DATA=$PWD", "backend ref", "ok", "threads", 0},
-    {"export REMATCH_DATA=$PWD", "backend cpu", "ok", "oneDNN", 0},
+    {"export REMATCH_DATA=$PWD", "backend cpu", "ok", "own kernels, definition", 0},
     {"export REMATCH_DATA=$PWD", "packages", "ok", "make test", 0},
     {"export REMATCH_DATA=$PWD", "data cifar10", "absent", "cifar-10-binary.tar.gz", 0},
     {"export REMATCH_DATA=$PWD", "data tweets", "absent", "no tweets.csv in $REMATCH_DATA (/", 0},

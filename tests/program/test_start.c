@@ -156,7 +156,7 @@ Test(start, threads_that_cannot_be_created_are_a_failure)
     cli_close(&cli);
 }
 
-/* oneDNN writes to address 0 where it gets no memory for its code. */
+/* As a library may that gets no memory. */
 Test(start, a_crash_below_a_limit_of_memory_is_a_failure, .timeout = 300)
 {
     struct cli cli;

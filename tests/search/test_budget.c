@@ -181,14 +181,14 @@ static void check_kept(const struct network *network, const char *budget, size_t
     plan_destroy(plan);
 }
 
-/* Convolutions take other scratch and other layouts with each algorithm, and with each set of instructions. */
-static void check_convolutions(void)
+/* Convolutions take other scratch with each algorithm and limit. */
+Test(budget, is_kept_with_every_convolution_algorithm)
 {
     static const char *const budgets[] = {"20%", "50%", "80%"};
     static const struct backend_options ways[] = {
         {.threads = 2, .scratch_limit = 1 << 20},
         {.threads = 2, .scratch_limit = 1 << 20, .conv_algorithm = CONV_WINOGRAD},
-        {.threads = 2, .scratch_limit = 1 << 16, .conv_algorithm = CONV_DIRECT, .layout = LAYOUT_CHANNELS_LAST}};
+        {.threads = 2, .scratch_limit = 1 << 16, .conv_algorithm = CONV_DIRECT}};
     for (size_t w = 0; w < sizeof ways / sizeof *ways; w++)
         for (int n = 0; n < 3; n++) { /* those of images */
             struct bound_net b = net_bind_to("cpu", &ways[w], &nets[n], RELU_BITS);
@@ -198,13 +198,6 @@ static void check_convolutions(void)
         }
 }
 
-Test(budget, is_kept_with_every_convolution_algorithm) { check_convolutions(); }
-
-Test(budget, is_kept_with_older_instructions)
-{
-    setenv("DNNL_MAX_CPU_ISA", "AVX2", 1); /* read once, before the first kernel is made */
-    check_convolutions();
-}
 
 /* The least that dtr can do with is enough for `optimal`, whose candidates dtr's schedules are. */
 Test(budget, optimal_keeps_what_dtr_keeps)

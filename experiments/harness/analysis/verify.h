@@ -39,6 +39,7 @@ struct verification {
     const char *bounds_unjudged; /* why they could not be computed again; NULL: they were */
     enum steps_found steps;
     double first_loss; /* STEPS_CLOSE: relative difference */
+    bool defined;      /* both runs have kernels of one definition: their bits are the same on every machine */
     int code;          /* of the second run, if it failed */
     struct comparison comparison;
     int differences;                                            /* in the environment */

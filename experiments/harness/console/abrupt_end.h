@@ -1,5 +1,5 @@
-/* Ends of the program that a library causes: OpenMP calls exit(1) where no thread can be created, and oneDNN writes to
- * address 0 where it gets no memory for its code. Both become exit code 3, whose message names the limits. */
+/* Ends of the program that a library causes: OpenMP calls exit(1) where no thread can be created, and a
+ * library may write to address 0 where it gets no memory. Both become exit code 3, whose message names the limits. */
 #pragma once
 
 /* To be called at the start and, before exit code 1 can mean that runs differ, at the end. */

@@ -48,6 +48,8 @@ static void print_environment(const struct verification *v, FILE *out)
     }
     if (again && !v->differences)
         fprintf(out, "  nothing that is known: program, libraries, machine and data are the same\n");
+    else if (again && v->defined)
+        fprintf(out, "  the kernels have one definition: on every machine their bits are expected to be the same\n");
 }
 
 void verify_print_not_checked(FILE *out)
@@ -83,8 +85,9 @@ static void print_steps(const struct verification *v, FILE *out)
     if (v->steps == STEPS_NONE) fprintf(out, "none in the file\n");
     if (v->steps == STEPS_SAME)
         fprintf(out,
-                "same bits: losses, gradients, parameters, optimizer and running state of %lld steps, run again%s\n",
-                (long long)c->steps, degenerate(c) ? "; degenerate: proves nothing" : "");
+                "same bits: losses, gradients, parameters, optimizer and running state of %lld steps, run again%s%s\n",
+                (long long)c->steps, v->defined && v->differences ? " elsewhere, by the same definition" : "",
+                degenerate(c) ? "; degenerate: proves nothing" : "");
     if (v->steps == STEPS_NONE || v->steps == STEPS_SAME) return;
     if (v->steps == STEPS_CLOSE)
         fprintf(out, "within the allowed variation of other kernels: the first loss differs by %.1e, at most %.0e\n",
