@@ -5,7 +5,7 @@
 #include "numerics/shape.h"
 
 /* Columns whose sums are kept in registers, for each of which a weight is loaded once. */
-enum { COLUMNS = 4 };
+enum { COLUMNS = GROUPED_COLUMNS };
 
 static int64_t taps_of(const struct patches *p) { return p->taps_y * p->taps_x; }
 
@@ -14,10 +14,10 @@ static int64_t term_stride(const struct patches *p) { return multiple(p->channel
 
 size_t grouped_scratch(const struct patches *p, int64_t group)
 {
-    return (size_t)(taps_of(p) * group * term_stride(p)) * sizeof(float);
+    return (size_t)((taps_of(p) * group + 1) * term_stride(p)) * sizeof(float);
 }
 
-/* to[(tap * group + i) * stride + channel of the result]. */
+/* to[(tap * group + i) * stride + channel of the result], and zeros behind them. */
 static void pack_taps(const struct patches *p, const struct taps *taps, float *to)
 {
     for (int64_t t = 0; t < taps_of(p) * taps->group; t++, to += term_stride(p)) {
@@ -28,117 +28,116 @@ static void pack_taps(const struct patches *p, const struct taps *taps, float *t
         for (int64_t c = 0; c < p->channels; c++)
             to[c] = from[c / taps->group * taps->to_group + c % taps->group * taps->to_column];
     }
+    memset(to, 0, (size_t)term_stride(p) * sizeof *to);
 }
 
-static bool is_inside(const struct image *image, int64_t y, int64_t x)
-{
-    return y >= 0 && y < image->height && x >= 0 && x < image->width;
-}
-
-/* Channels of a pixel of a sample, zeros outside. */
-INLINED lanes pixel_load(const struct image *image, const float *sample, int64_t y, int64_t x, int64_t count)
-{
-    if (!is_inside(image, y, x)) return (lanes){0};
-    return lanes_load_part(sample + (y * image->width + x) * image->channels, count);
-}
-
-/* A vector of channels of a row of pixels. */
-struct strand {
-    const float *from, *weights; /* of the sample, and of the first term */
-    float *to;                   /* the row's first pixel */
-    int64_t y;                   /* the patches' first row */
-    int64_t count;               /* channels */
-    lanes bias;
-    lane_bits first; /* the lane of each lane's group's first channel */
-};
-
-/* Of every lane, channel number i of its group; group is a constant of a call. */
+/* Of every lane, channel number i of its group, whose first one first names; group is a constant of a call. */
 INLINED lanes channel_spread(lanes v, lane_bits first, int64_t group, int64_t i)
 {
     return group == 1 ? v : lanes_picked(v, first + (int32_t)i);
 }
 
-INLINED void put(const struct pixels *p, const struct strand *s, int64_t column, lanes sum)
-{
-    sum += s->bias;
-    if (p->relu) sum = lanes_rectified(sum);
-    lanes_store_part(s->to + (p->x + column * p->step) * p->image.channels, sum, s->count);
-}
+/* Some columns of a row of pixels, and the places in an image that their patches have: the first, where all lie inside;
+ * else every one, row by row, those outside being zeros. */
+struct strip {
+    const float *first, *at[GROUPED_PLACES];
+    float *to;                                /* the first column */
+    int64_t columns, row, pixel, to_pixel; /* places of a row; distances in floats */
+};
 
-INLINED void edge_pixel(const struct patches *p, const struct pixels *to, const struct strand *s, int64_t column,
-                        int64_t group)
+/* n columns of a vector of channels from c on. What follows bias is constants of a call; inside: all places are. */
+INLINED void strip_channels(const struct strip *s, const float *w, int64_t c, int64_t count, int64_t stride, lanes bias,
+                            bool relu, int n, int64_t taps_y, int64_t taps_x, int64_t step, int64_t group, bool inside)
 {
-    lanes sum = {0};
-    const float *w = s->weights;
-    const int64_t x = p->x + column * p->step;
-    for (int64_t h = 0; h < p->taps_y; h++)
-        for (int64_t k = 0; k < p->taps_x; k++) {
-            const lanes v = pixel_load(&p->image, s->from, s->y + h, x + k, s->count);
-            for (int64_t i = 0; i < group; i++, w += term_stride(p))
-                sum = lanes_fma(channel_spread(v, s->first, group, i), lanes_load(w), sum);
-        }
-    put(to, s, column, sum);
-}
-
-/* COLUMNS pixels whose patches have no column outside. The taps, the step, the group and whether vectors are whole are
- * constants of a call. */
-INLINED void inner_pixels(const struct patches *p, const struct pixels *to, const struct strand *s, int64_t column,
-                          int64_t taps_y, int64_t taps_x, int64_t step, int64_t group, bool whole)
-{
-    lanes sum[COLUMNS] = {{0}};
-    const int64_t pixel = p->image.channels, stride = term_stride(p);
-    const float *from = s->from + (s->y * p->image.width + p->x + column * step) * pixel, *w = s->weights;
+    lanes sum[COLUMNS] = {{0}}, v[COLUMNS];
+    const lane_bits first = lanes_groups(group);
 #pragma GCC unroll 3
-    for (int64_t h = 0; h < taps_y; h++, from += p->image.width * pixel)
+    for (int64_t h = 0; h < taps_y; h++)
 #pragma GCC unroll 3
         for (int64_t k = 0; k < taps_x; k++) {
-            lanes v[COLUMNS] = {{0}};
-            const bool inside = s->y + h >= 0 && s->y + h < p->image.height;
-            for (int j = 0; j < COLUMNS && inside; j++) {
-                const float *at = from + (j * step + k) * pixel;
-                v[j] = whole ? lanes_load(at) : lanes_load_part(at, s->count);
+            for (int j = 0; j < n; j++) {
+                const int64_t place = j * step + k;
+                const float *at = inside ? s->first + h * s->row + place * s->pixel : s->at[h * s->columns + place];
+                v[j] = count == LANES ? lanes_load(at + c) : lanes_load_part(at + c, count);
             }
             for (int64_t i = 0; i < group; i++, w += stride) {
-                const lanes weight = lanes_load(w);
-                for (int j = 0; j < COLUMNS; j++)
-                    sum[j] = lanes_fma(channel_spread(v[j], s->first, group, i), weight, sum[j]);
+                const lanes weight = lanes_load(w + c);
+                for (int j = 0; j < n; j++)
+                    sum[j] = lanes_fma(channel_spread(v[j], first, group, i), weight, sum[j]);
             }
         }
-    for (int j = 0; j < COLUMNS; j++) put(to, s, column + j, sum[j]);
+    for (int j = 0; j < n; j++) {
+        sum[j] += bias;
+        if (relu) sum[j] = lanes_rectified(sum[j]);
+        if (count == LANES)
+            lanes_store(s->to + j * s->to_pixel + c, sum[j]);
+        else
+            lanes_store_part(s->to + j * s->to_pixel + c, sum[j], count);
+    }
 }
 
-/* COLUMNS columns from column on, or one: within: no patch has a column outside. */
-INLINED void some_pixels(const struct patches *p, const struct pixels *to, const struct strand *s, int64_t column,
-                         bool within, int64_t group)
+INLINED void strip_apply(const struct patches *p, const struct pixels *to, const struct strip *s, const float *w, int n,
+                         int64_t taps_y, int64_t taps_x, int64_t step, int64_t group, bool inside)
 {
-    const bool three = p->taps_y == 3 && p->taps_x == 3 && s->count == LANES;
-    if (!within)
-        edge_pixel(p, to, s, column, group);
-    else if (three && p->step == 1)
-        inner_pixels(p, to, s, column, 3, 3, 1, group, true);
-    else if (three && p->step == 2)
-        inner_pixels(p, to, s, column, 3, 3, 2, group, true);
+    const int64_t stride = term_stride(p), whole = p->channels / LANES * LANES, rest = p->channels - whole;
+    lanes bias = {0};
+    for (int64_t c = 0; c < whole; c += LANES) {
+        if (to->bias != NULL) bias = lanes_load(to->bias + c);
+        strip_channels(s, w, c, LANES, stride, bias, to->relu, n, taps_y, taps_x, step, group, inside);
+    }
+    if (rest == 0) return;
+    if (to->bias != NULL) bias = lanes_load_part(to->bias + whole, rest);
+    strip_channels(s, w, whole, rest, stride, bias, to->relu, n, taps_y, taps_x, step, group, inside);
+}
+
+INLINED void strip_of_step(const struct patches *p, const struct pixels *to, const struct strip *s, const float *w,
+                           int64_t n, int64_t group, bool inside)
+{
+    if (n == 1)
+        strip_apply(p, to, s, w, 1, p->taps_y, p->taps_x, p->step, group, inside);
+    else if (p->taps_y == 3 && p->taps_x == 3 && p->step == 1)
+        strip_apply(p, to, s, w, COLUMNS, 3, 3, 1, group, inside);
+    else if (p->taps_y == 3 && p->taps_x == 3 && p->step == 2)
+        strip_apply(p, to, s, w, COLUMNS, 3, 3, 2, group, inside);
     else
-        inner_pixels(p, to, s, column, p->taps_y, p->taps_x, p->step, group, false);
+        strip_apply(p, to, s, w, COLUMNS, p->taps_y, p->taps_x, p->step, group, inside);
 }
 
-/* A row of pixels of a sample: columns outermost, since the channels of a pixel lie together. */
-INLINED void row_apply(const struct patches *p, const struct pixels *to, const float *packed, int64_t sample,
-                       int64_t row, int64_t group)
+/* Finds the places of the strip from column on; whether all lie in the image. */
+static bool find_places(const struct patches *p, const float *sample, const float *zeros, int64_t row, int64_t column,
+                        struct strip *s)
 {
-    const int64_t room = p->image.width - p->taps_x - p->x; /* of the last patch inside, from the first patch on */
-    const int64_t end = room < 0 ? 0 : lesser(room / p->step + 1, p->wide);
-    struct strand s = {.y = p->y + row * p->step, .first = lanes_groups(group)};
-    for (int64_t column = 0, some; column < p->wide; column += some) {
-        const bool within = p->x + column * p->step >= 0 && column + COLUMNS <= end;
-        some = within ? COLUMNS : 1;
-        for (int64_t c = 0; c < p->channels; c += LANES) {
-            s.from = p->data + sample * p->image.sample + c, s.weights = packed + c;
-            s.to = to->data + sample * to->image.sample + (to->y + row * to->step) * to->image.width * p->channels + c;
-            s.count = lesser(LANES, p->channels - c);
-            if (to->bias != NULL) s.bias = lanes_load_part(to->bias + c, s.count);
-            some_pixels(p, to, &s, column, within, group);
-        }
+    const int64_t y = p->y + row * p->step, x = p->x + column * p->step, high = p->image.height, wide = p->image.width;
+    const float *first = sample + y * s->row + x * s->pixel;
+    s->first = first;
+    if (y >= 0 && x >= 0 && y + p->taps_y <= high && x + s->columns <= wide) return true;
+    for (int64_t i = 0; i < p->taps_y * s->columns; i++) {
+        const int64_t h = i / s->columns, k = i % s->columns;
+        const bool outside = y + h < 0 || y + h >= high || x + k < 0 || x + k >= wide;
+        s->at[i] = outside ? zeros : first + h * s->row + k * s->pixel;
+    }
+    return false;
+}
+
+/* A row of pixels of a sample: columns outermost, since the channels of a pixel lie together. The last COLUMNS may
+ * compute some again that the ones before them did. */
+INLINED void row_apply(const struct patches *p, const struct pixels *to, const float *w, int64_t sample, int64_t row,
+                       int64_t group)
+{
+    const int64_t n = p->wide < COLUMNS ? 1 : COLUMNS, pixel = to->image.channels;
+    const float *from = p->data + sample * p->image.sample, *zeros = w + taps_of(p) * group * term_stride(p);
+    float *y = to->data + sample * to->image.sample + ((to->y + row * to->step) * to->image.width + to->x) * pixel;
+    struct strip s = {.columns = (n - 1) * p->step + p->taps_x,
+                      .row = p->image.width * p->image.channels,
+                      .pixel = p->image.channels,
+                      .to_pixel = to->step * pixel};
+    for (int64_t next = 0; next < p->wide; next += n) {
+        const int64_t column = lesser(next, p->wide - n);
+        s.to = y + column * s.to_pixel;
+        if (find_places(p, from, zeros, row, column, &s))
+            strip_of_step(p, to, &s, w, n, group, true);
+        else
+            strip_of_step(p, to, &s, w, n, group, false);
     }
 }
 
@@ -168,62 +167,88 @@ size_t grouped_gradients_scratch(const struct patches *p, int64_t group, int64_t
     return (size_t)(spans_of(p, batch) * (taps_of(p) * group + 1) * term_stride(p)) * sizeof(float);
 }
 
-/* Adds the products of a pixel of dy with its patch to sum[tap], and the pixel to sum[taps]; i: channel of the patch's
- * groups. */
-INLINED void add_patch(const struct patches *p, const float *from, int64_t y, int64_t x, int64_t count, lanes slope,
-                       int64_t taps_y, int64_t taps_x, int64_t group, int64_t i, bool whole, lanes *sum)
-{
-    const bool inside = y >= 0 && x >= 0 && y + taps_y <= p->image.height && x + taps_x <= p->image.width;
-    const float *at = from + (y * p->image.width + x) * p->image.channels;
-    const lane_bits first = lanes_groups(group);
-#pragma GCC unroll 3
-    for (int64_t h = 0; h < taps_y; h++)
-#pragma GCC unroll 3
-        for (int64_t k = 0; k < taps_x; k++) {
-            const lanes v = inside && whole ? lanes_load(at + (h * p->image.width + k) * p->image.channels)
-                                            : pixel_load(&p->image, from, y + h, x + k, count);
-            sum[h * taps_x + k] = lanes_fma(channel_spread(v, first, group, i), slope, sum[h * taps_x + k]);
-        }
-    sum[taps_y * taps_x] = lanes_fma(lanes_all(1), slope, sum[taps_y * taps_x]);
-}
-
-/* Some pixels, in order, and a vector of channels from c on; i: channel of their groups. */
+/* Some pixels of dy, in order, and count channels from c on; i: channel of their groups in x. */
 struct stretch {
     int64_t first, pixels, c, count, i;
 };
 
-/* block[tap] = the sums over a stretch. The taps, the group and whether vectors are whole are constants of a call. */
-INLINED void add_patches(const struct patches *p, const struct patches *dy, const struct stretch *s, int64_t taps_y,
-                         int64_t taps_x, int64_t group, bool whole, lanes *block)
+/* Pixels of a row whose patches have the same places inside the image: rows [top, bottom), columns [left, right). */
+struct run {
+    const float *from, *slopes; /* the first patch's first place, and the first pixel of dy */
+    int64_t pixels, top, bottom, left, right;
+};
+
+/* sum[tap] += the products of pixels with the places of their patches, sum[taps] += the pixels. What follows s is
+ * constants of a call. */
+INLINED void add_run(const struct patches *p, int64_t pixel, const struct run *r, const struct stretch *s,
+                     int64_t taps_y, int64_t taps_x, int64_t group, bool whole, lanes *sum)
 {
-    const int64_t image = p->high * p->wide;
-    int64_t sample = s->first / image, row = s->first / p->wide % p->high, column = s->first % p->wide;
-#pragma GCC unroll 10
-    for (int64_t t = 0; t <= taps_y * taps_x; t++) block[t] = (lanes){0};
-    for (int64_t k = 0; k < s->pixels; k++) {
-        const float *from = p->data + sample * p->image.sample + s->c;
-        const float *slopes =
-            dy->data + sample * dy->image.sample + (row * dy->image.width + column) * dy->image.channels + s->c;
+    const int64_t row = p->image.width * p->image.channels, place = p->image.channels;
+    const lane_bits first = lanes_groups(group);
+    const float *from = r->from, *slopes = r->slopes;
+    for (int64_t n = 0; n < r->pixels; n++, from += p->step * place, slopes += pixel) {
         const lanes slope = whole ? lanes_load(slopes) : lanes_load_part(slopes, s->count);
-        add_patch(p, from, p->y + row * p->step, p->x + column * p->step, s->count, slope, taps_y, taps_x, group, s->i,
-                  whole, block);
-        if (++column < p->wide) continue;
-        column = 0;
-        if (++row == p->high) row = 0, sample++;
+#pragma GCC unroll 3
+        for (int64_t h = 0; h < taps_y; h++)
+#pragma GCC unroll 3
+            for (int64_t k = 0; k < taps_x; k++) {
+                const bool inside = h >= r->top && h < r->bottom && k >= r->left && k < r->right;
+                const float *at = from + h * row + k * place;
+                const lanes v = !inside ? (lanes){0} : whole ? lanes_load(at) : lanes_load_part(at, s->count);
+                lanes *to = &sum[h * taps_x + k];
+                *to = lanes_fma(channel_spread(v, first, group, s->i), slope, *to);
+            }
+        sum[taps_y * taps_x] = lanes_fma(lanes_all(1), slope, sum[taps_y * taps_x]);
     }
 }
 
-static void block_sums(const struct patches *p, const struct patches *dy, const struct stretch *s, int64_t group,
-                       lanes *block)
+/* The pixels from column on, at most so many, whose patches lie in the image as that of the first does. */
+static struct run run_at(const struct patches *p, int64_t y, int64_t column, int64_t most)
+{
+    const int64_t x = p->x + column * p->step, right = p->image.width - x;
+    struct run r = {.top = y < 0 ? -y : 0,
+                    .bottom = lesser(p->taps_y, p->image.height - y),
+                    .left = x < 0 ? -x : 0,
+                    .right = lesser(p->taps_x, right)};
+    const bool within = x >= 0 && right >= p->taps_x;
+    r.pixels = within ? lesser(most, (right - p->taps_x) / p->step + 1) : 1;
+    return r;
+}
+
+/* block[tap] = the sums over a stretch. The taps, the group and whether vectors are whole are constants of a call. */
+INLINED void add_stretch(const struct patches *p, const struct patches *dy, const struct stretch *s, int64_t taps_y,
+                         int64_t taps_x, int64_t group, bool whole, lanes *block)
+{
+    const int64_t image = p->high * p->wide, pixel = dy->image.channels;
+#pragma GCC unroll 10
+    for (int64_t t = 0; t <= taps_y * taps_x; t++) block[t] = (lanes){0};
+    for (int64_t n = s->first, end = n + s->pixels; n < end;) {
+        const int64_t sample = n / image, row = n / p->wide % p->high, column = n % p->wide;
+        const int64_t y = p->y + row * p->step, x = p->x + column * p->step;
+        struct run r = run_at(p, y, column, lesser(end - n, p->wide - column));
+        r.from = p->data + sample * p->image.sample + (y * p->image.width + x) * p->image.channels + s->c;
+        r.slopes = dy->data + sample * dy->image.sample + (row * dy->image.width + column) * pixel + s->c;
+        if (r.top == 0 && r.left == 0 && r.bottom == taps_y && r.right == taps_x) {
+            const struct run all = {r.from, r.slopes, r.pixels, 0, taps_y, 0, taps_x};
+            add_run(p, pixel, &all, s, taps_y, taps_x, group, whole, block);
+        } else {
+            add_run(p, pixel, &r, s, taps_y, taps_x, group, whole, block);
+        }
+        n += r.pixels;
+    }
+}
+
+static void stretch_sums(const struct patches *p, const struct patches *dy, const struct stretch *s, int64_t group,
+                         lanes *block)
 {
     lanes sum[3 * 3 + 1];
     const bool three = p->taps_y == 3 && p->taps_x == 3 && s->count == LANES;
     if (three && group == 1)
-        add_patches(p, dy, s, 3, 3, 1, true, sum);
+        add_stretch(p, dy, s, 3, 3, 1, true, sum);
     else if (three)
-        add_patches(p, dy, s, 3, 3, group, true, sum);
+        add_stretch(p, dy, s, 3, 3, group, true, sum);
     else
-        add_patches(p, dy, s, p->taps_y, p->taps_x, group, false, block);
+        add_stretch(p, dy, s, p->taps_y, p->taps_x, group, false, block);
     if (three) memcpy(block, sum, sizeof sum);
 }
 
@@ -234,7 +259,7 @@ static void span_sums(const struct patches *p, const struct patches *dy, int64_t
     const int64_t taps = taps_of(p), first = s.first;
     for (; s.first < end; s.first += SUM_BLOCK) {
         s.pixels = lesser(SUM_BLOCK, end - s.first);
-        block_sums(p, dy, &s, group, block);
+        stretch_sums(p, dy, &s, group, block);
         for (int64_t t = 0; t < taps + (s.i == 0); t++) {
             float *to = sums + (t < taps ? t * group + s.i : taps * group) * term_stride(p) + s.c;
             if (s.first > first) block[t] = lanes_load_part(to, s.count) + block[t];
