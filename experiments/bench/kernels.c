@@ -2,8 +2,8 @@
  * same operands; a row has the least processor time of some calls, divided by the threads.
  *
  *   kernels [THREADS [CALLS [WORD]]]   WORD: rows whose name and pass contain it */
-#include <oneapi/dnnl/dnnl.h>
 #include <omp.h>
+#include <oneapi/dnnl/dnnl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -82,7 +82,8 @@ static void describe_shape(struct onednn *c, const struct conv_shape *s, enum co
 {
     const int64_t to = (s->side + 2 * s->padding - s->kernel) / s->stride + 1, groups = s->groups, k = s->kernel;
     const dnnl_dims_t strides = {s->stride, s->stride}, padding = {s->padding, s->padding};
-    const dnnl_dims_t one = {s->outputs, s->inputs, k, k}, many = {groups, s->outputs / groups, s->inputs / groups, k, k};
+    const dnnl_dims_t one = {s->outputs, s->inputs, k, k},
+                      many = {groups, s->outputs / groups, s->inputs / groups, k, k};
     const dnnl_dims_t from = {s->batch, s->inputs, s->side, s->side}, result = {s->batch, s->outputs, to, to};
     tensor x = tensor_make(4, from);
     tensor w = groups == 1 ? tensor_make(4, one) : tensor_make(5, many);
@@ -108,8 +109,7 @@ struct onednn *onednn_open(const struct conv_shape *shape, enum conv_pass pass, 
     check(dnnl_primitive_create(&c->primitive, c->description));
     for (int i = 0; i < OPERANDS; i++) {
         const int argument = arguments[pass][i];
-        description_of_memory desc =
-            dnnl_primitive_desc_query_md(c->description, dnnl_query_exec_arg_md, argument);
+        description_of_memory desc = dnnl_primitive_desc_query_md(c->description, dnnl_query_exec_arg_md, argument);
         c->data[i] = numbers((int64_t)(dnnl_memory_desc_get_size(desc) / sizeof(float)) + 1);
         c->argument[i].arg = argument;
         check(dnnl_memory_create(&c->argument[i].memory, desc, c->engine, c->data[i]));

@@ -84,7 +84,7 @@ static void add_squares(const struct piece *p, const float *restrict x, const fl
 static void measure(const struct piece *p, const float *x, double *mean, double *squares)
 {
     float sum[LANES], about[LANES], centre[LANES];
-    clear(p, sum), clear(p, about);
+    clear(p, sum), clear(p, about), clear(p, centre);
     add_chunks(p, x, sum);
     fold(p, sum, mean);
     for (int64_t c = 0; c < p->width; c++) centre[c] = (float)(mean[c] / piece_count(p));
@@ -158,9 +158,10 @@ static void fill_scaling(const struct piece *p, const struct kernel_args *args, 
 {
     const struct batch_norm *b = p->b;
     const float *mean = args->evaluate ? args->states[0] : args->once, *once = args->once;
+    clear(p, s->mean), clear(p, s->scale), clear(p, s->bias);
     for (int64_t i = 0; i < p->width; i++) {
         const int64_t c = p->channel + i;
-        s->mean[i] = mean[c], s->bias[i] = 0;
+        s->mean[i] = mean[c];
         s->scale[i] = args->evaluate ? (float)(1 / sqrt(args->states[1][c] + b->epsilon)) : once[b->channels + c];
         if (b->affine) s->scale[i] *= args->parameters[0][c], s->bias[i] = args->parameters[1][c];
     }

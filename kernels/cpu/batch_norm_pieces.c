@@ -5,11 +5,11 @@
 #include "element_loops.h"
 
 enum {
-    CHUNK = 128,             /* floats that several rows of few channels fill */
-    PIECE = 32 * 1024,       /* floats */
-    ROWS_LEAST = 64,         /* of a piece */
-    BAND = 128,              /* channels that are computed together where their rows stay in the cache */
-    BAND_MOST = 448 * 1024,  /* floats of a band that passes read again from the second-level cache */
+    CHUNK = 128,                     /* floats that several rows of few channels fill */
+    PIECE = 32 * 1024,               /* floats */
+    ROWS_LEAST = 64,                 /* of a piece */
+    BAND = 128,                      /* channels that are computed together where their rows stay in the cache */
+    BAND_MOST = 448 * 1024,          /* floats of a band that passes read again from the second-level cache */
     SIGN_ROWS = SIGN_GROUP / VECTOR, /* rows of whole vectors that fill groups of sign bits */
 };
 

@@ -40,7 +40,10 @@ static inline double piece_count(const struct piece *p) { return (double)(p->to 
 /* For each chunk of a piece, its place and its floats. */
 #define FOR_CHUNKS(p, place, count)                                                                                    \
     for (int64_t k_ = 0, place = (p)->at, count = (p)->chunks > 0 ? (p)->lanes : (p)->rest; count > 0;                 \
-         k_++, place += (p)->step, count = k_ < (p)->chunks ? (p)->lanes : k_ == (p)->chunks ? (p)->rest : 0)
+         k_++, place += (p)->step,                                                                                     \
+                 count = k_ < (p)->chunks    ? (p)->lanes                                                              \
+                         : k_ == (p)->chunks ? (p)->rest                                                               \
+                                             : 0)
 
 /* sum[c]: of the channel's lanes. */
 static inline void fold(const struct piece *p, const float *restrict lane, double *restrict sum)

@@ -101,8 +101,7 @@ static bool plan_winograd(const struct conv *conv, const struct node *node, enum
                        options->scratch_limit, w))
         return false;
     const int64_t least = lesser(conv->x.shape.dim[2], conv->y.shape.dim[2]);
-    return options->conv_algorithm == CONV_WINOGRAD ||
-           w->tiles >= (least < CHANNELS_LEAST ? TILES_MANY : TILES_LEAST);
+    return options->conv_algorithm == CONV_WINOGRAD || w->tiles >= (least < CHANNELS_LEAST ? TILES_MANY : TILES_LEAST);
 }
 
 static size_t plan_pass(const struct conv *conv, const struct node *node, enum conv_pass pass, struct conv_plan *plan)

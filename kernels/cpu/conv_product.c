@@ -194,8 +194,7 @@ static int64_t group_of(const struct conv_product *conv) { return conv->x.channe
 
 static bool in_groups(const struct conv_product *conv)
 {
-    return is_grouped(conv->groups, group_of(conv), conv->y.channels / conv->groups, conv->kernel,
-                      conv->stride);
+    return is_grouped(conv->groups, group_of(conv), conv->y.channels / conv->groups, conv->kernel, conv->stride);
 }
 
 /* All groups at once. */

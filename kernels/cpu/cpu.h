@@ -5,10 +5,9 @@
 #include "backend/layer_state.h"
 
 extern const struct backend_kind backend_cpu;
-extern const struct kernel cpu_concat, cpu_conv, cpu_linear, cpu_max_pool, cpu_avg_pool, cpu_global_avg_pool,
-    cpu_relu, cpu_dropout, cpu_add, cpu_embedding, cpu_attention, cpu_layernorm, cpu_select,
-    cpu_batch_norm, cpu_batch_norm_add, cpu_elementwise, cpu_upsample, cpu_cross_entropy, cpu_multiply, cpu_rms_norm,
-    cpu_group_norm;
+extern const struct kernel cpu_concat, cpu_conv, cpu_linear, cpu_max_pool, cpu_avg_pool, cpu_global_avg_pool, cpu_relu,
+    cpu_dropout, cpu_add, cpu_embedding, cpu_attention, cpu_layernorm, cpu_select, cpu_batch_norm, cpu_batch_norm_add,
+    cpu_elementwise, cpu_upsample, cpu_cross_entropy, cpu_multiply, cpu_rms_norm, cpu_group_norm;
 
 /* Adds the time since the last call, or since the op began, to a class. */
 static inline void clock_lap(struct backend *backend, enum clock_class class)

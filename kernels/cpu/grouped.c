@@ -31,6 +31,12 @@ static void pack_taps(const struct patches *p, const struct taps *taps, float *t
     memset(to, 0, (size_t)term_stride(p) * sizeof *to);
 }
 
+/* The first count floats; whole: they are LANES. */
+INLINED lanes lanes_some(const float *from, int64_t count, bool whole)
+{
+    return whole ? lanes_load(from) : lanes_load_part(from, count);
+}
+
 /* Of every lane, channel number i of its group, whose first one first names; group is a constant of a call. */
 INLINED lanes channel_spread(lanes v, lane_bits first, int64_t group, int64_t i)
 {
@@ -41,7 +47,7 @@ INLINED lanes channel_spread(lanes v, lane_bits first, int64_t group, int64_t i)
  * else every one, row by row, those outside being zeros. */
 struct strip {
     const float *first, *at[GROUPED_PLACES];
-    float *to;                                /* the first column */
+    float *to;                             /* the first column */
     int64_t columns, row, pixel, to_pixel; /* places of a row; distances in floats */
 };
 
@@ -58,12 +64,11 @@ INLINED void strip_channels(const struct strip *s, const float *w, int64_t c, in
             for (int j = 0; j < n; j++) {
                 const int64_t place = j * step + k;
                 const float *at = inside ? s->first + h * s->row + place * s->pixel : s->at[h * s->columns + place];
-                v[j] = count == LANES ? lanes_load(at + c) : lanes_load_part(at + c, count);
+                v[j] = lanes_some(at + c, count, count == LANES);
             }
             for (int64_t i = 0; i < group; i++, w += stride) {
                 const lanes weight = lanes_load(w + c);
-                for (int j = 0; j < n; j++)
-                    sum[j] = lanes_fma(channel_spread(v[j], first, group, i), weight, sum[j]);
+                for (int j = 0; j < n; j++) sum[j] = lanes_fma(channel_spread(v[j], first, group, i), weight, sum[j]);
             }
         }
     for (int j = 0; j < n; j++) {
@@ -111,11 +116,12 @@ static bool find_places(const struct patches *p, const float *sample, const floa
     const float *first = sample + y * s->row + x * s->pixel;
     s->first = first;
     if (y >= 0 && x >= 0 && y + p->taps_y <= high && x + s->columns <= wide) return true;
-    for (int64_t i = 0; i < p->taps_y * s->columns; i++) {
+    int64_t i = 0;
+    do {
         const int64_t h = i / s->columns, k = i % s->columns;
         const bool outside = y + h < 0 || y + h >= high || x + k < 0 || x + k >= wide;
         s->at[i] = outside ? zeros : first + h * s->row + k * s->pixel;
-    }
+    } while (++i < p->taps_y * s->columns);
     return false;
 }
 
@@ -187,14 +193,15 @@ INLINED void add_run(const struct patches *p, int64_t pixel, const struct run *r
     const lane_bits first = lanes_groups(group);
     const float *from = r->from, *slopes = r->slopes;
     for (int64_t n = 0; n < r->pixels; n++, from += p->step * place, slopes += pixel) {
-        const lanes slope = whole ? lanes_load(slopes) : lanes_load_part(slopes, s->count);
+        const lanes slope = lanes_some(slopes, s->count, whole);
 #pragma GCC unroll 3
         for (int64_t h = 0; h < taps_y; h++)
 #pragma GCC unroll 3
             for (int64_t k = 0; k < taps_x; k++) {
                 const bool inside = h >= r->top && h < r->bottom && k >= r->left && k < r->right;
                 const float *at = from + h * row + k * place;
-                const lanes v = !inside ? (lanes){0} : whole ? lanes_load(at) : lanes_load_part(at, s->count);
+                lanes v = {0};
+                if (inside) v = lanes_some(at, s->count, whole);
                 lanes *to = &sum[h * taps_x + k];
                 *to = lanes_fma(channel_spread(v, first, group, s->i), slope, *to);
             }

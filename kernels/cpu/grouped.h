@@ -13,8 +13,8 @@ enum { GROUPED_COLUMNS = 4, GROUPED_PLACES = 512 };
 static inline bool is_grouped(int64_t groups, int64_t inputs, int64_t outputs, int64_t kernel, int64_t stride)
 {
     return groups > 1 && inputs == outputs && inputs <= GROUP_MOST && (inputs & (inputs - 1)) == 0 &&
-           kernel * kernel * inputs <= SUM_BLOCK &&
-           stride <= GROUPED_PLACES && kernel * ((GROUPED_COLUMNS - 1) * stride + kernel) <= GROUPED_PLACES;
+           kernel * kernel * inputs <= SUM_BLOCK && stride <= GROUPED_PLACES &&
+           kernel * ((GROUPED_COLUMNS - 1) * stride + kernel) <= GROUPED_PLACES;
 }
 
 /* Where the weights of a patch's taps lie, of channel number i of its group for a result's channel number k of it:

@@ -70,7 +70,7 @@ INLINED lanes lanes_picked(lanes v, lane_bits at)
 #elif defined __AVX2__ && defined __FMA__
     return (lanes)_mm256_permutevar8x32_ps((__m256)v, (__m256i)at);
 #else
-    lanes w;
+    lanes w = {0};
     for (int i = 0; i < LANES; i++) w[i] = v[at[i]];
     return w;
 #endif
@@ -79,7 +79,7 @@ INLINED lanes lanes_picked(lanes v, lane_bits at)
 /* In each lane the number of the first lane of its group, of so many lanes. */
 INLINED lane_bits lanes_groups(int64_t group)
 {
-    lane_bits first;
+    lane_bits first = {0};
     for (int i = 0; i < LANES; i++) first[i] = i / (int)group * (int)group;
     return first;
 }

@@ -248,9 +248,8 @@ static enum status pool_backward(void *state, const struct kernel_args *args)
 #pragma omp parallel for collapse(2) schedule(static)
         for (int64_t n = 0; n < p->x.batch; n++)
             for (int64_t c = 0; c < p->to.channels; c += LANES) {
-                const struct strand s = {.x = n * p->from.sample + c,
-                                         .y = n * p->to.sample + c,
-                                         .count = lesser(LANES, p->to.channels - c)};
+                const struct strand s = {
+                    .x = n * p->from.sample + c, .y = n * p->to.sample + c, .count = lesser(LANES, p->to.channels - c)};
                 backward_strand(p, args, &s);
             }
     } else if (args->dx[0] != args->dy) {

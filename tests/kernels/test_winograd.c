@@ -249,8 +249,7 @@ Test(winograd, has_the_bits_of_its_definition, .timeout = 300)
 Test(winograd, has_the_same_bits_with_any_threads_and_limit, .timeout = 300)
 {
     struct problem p = problem_make(3, 30, 29, 75, 133, 1, true, true);
-    for (int threads = 1; threads <= 3; threads++)
-        cr_expect(check_limits(&p, threads) >= 12, "%d threads", threads);
+    for (int threads = 1; threads <= 3; threads++) cr_expect(check_limits(&p, threads) >= 12, "%d threads", threads);
     problem_free(&p);
 }
 

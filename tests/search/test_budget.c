@@ -198,7 +198,6 @@ Test(budget, is_kept_with_every_convolution_algorithm)
         }
 }
 
-
 /* The least that dtr can do with is enough for `optimal`, whose candidates dtr's schedules are. */
 Test(budget, optimal_keeps_what_dtr_keeps)
 {

@@ -150,7 +150,8 @@ Test(spec, every_key_is_read)
     cr_expect(!strcmp(spec->loss->name, "cross_entropy") && !strcmp(spec->policy->name, "segments"));
     cr_expect(spec->optimizer_settings.momentum == 0.9 && spec->optimizer_settings.weight_decay == 1e-4);
     cr_expect(!strcmp(spec->backend, "cpu") && spec->backend_options.threads == 2);
-    cr_expect(spec->backend_options.layout == LAYOUT_CHANNELS_LAST && spec->backend_options.conv_algorithm == CONV_WINOGRAD);
+    cr_expect(spec->backend_options.layout == LAYOUT_CHANNELS_LAST &&
+              spec->backend_options.conv_algorithm == CONV_WINOGRAD);
     cr_expect(spec->backend_options.scratch_limit == 3u << 19 && spec->relu_save == 1 && spec->rng == RNG_MASK);
     cr_expect(spec->memory == MEMORY_POISON && !spec->drop_dead && spec->check == 1 && spec->relu_after_pool);
     cr_expect(strstr(spec->resolved, "{name: segments, segments: 2, unit: stage, keep_last: false, keep_saved: false}"),
