@@ -19,4 +19,4 @@ const struct layer layer_flatten = {.name = "flatten",
                                     .inputs = 1,
                                     .infer = infer,
                                     .reference = REFERENCE_KERNEL(forward, NULL),
-                                    .footprint = {.y_over_x = true, .passes_gradient = true}};
+                                    .footprint = {.y_over_x = true, .passes_gradient = true, .implementation = "copy"}};
