@@ -68,7 +68,7 @@ def main():
         cells = [in_chain(policy), plain[policy], fast[policy]]
         rows.append([policy, published, *(f"{batch} (x{slowdown:.3f})" for batch, slowdown in cells)])
     publish("checkmate-vgg19", ["largest batch (slowdown)", "paper", "its accounting", "our plain kernels (`ref`)",
-                                "our fast kernels (`cpu`, AVX2), `relu_save: bits`"], rows)
+                                "our fast kernels (`cpu`), `relu_save: bits`"], rows)
     for batch in (CERTIFIED, CERTIFIED + 1) if solver() else ():
         print(f"an integer programme, batch {batch} in its accounting: {certify(batch)}")
     batch, slowdown = in_chain("optimal")
