@@ -11,12 +11,10 @@
 #include "cpu.h"
 #include "element_loops.h"
 #include "image.h"
-#include "lanes.h"
 #include "numerics/shape.h"
+#include "places.h"
 
 enum { INDICES = 256 }; /* that 8 bits can tell apart */
-
-typedef uint8_t lane_bytes __attribute__((vector_size(LANES)));
 
 struct pool {
     struct backend *backend;
@@ -93,8 +91,6 @@ static float counted(const struct pool *p, const struct area *a)
                      end = pixel + (a)->right - (a)->left;                                                             \
              pixel < end; pixel++, place++)
 
-INLINED lane_bits lane_bits_all(int64_t number) { return (lane_bits){0} + (int32_t)number; }
-
 INLINED lanes load(const float *from, int64_t count)
 {
     return count == LANES ? lanes_load(from) : lanes_load_part(from, count);
@@ -116,10 +112,10 @@ INLINED lanes search(const struct pool *p, const float *x, const struct area *a,
     FOR_PLACES(p, a, pixel, place)
     {
         const lanes v = load(x + pixel * p->from.channels, count);
-        const lane_bits larger = (v > most) | ((v != v) & (most == most)) | lane_bits_all(first ? -1 : 0);
-        most = (lanes)(((lane_bits)v & larger) | ((lane_bits)most & ~larger));
-        *winner = (lane_bits_all(place) & larger) | (*winner & ~larger);
-        first = false;
+        if (first)
+            most = v, *winner = lane_bits_all(place), first = false;
+        else
+            place_compare(v, place, &most, winner);
     }
     return most;
 }
@@ -131,25 +127,6 @@ INLINED lanes mean(const struct pool *p, const float *x, const struct area *a, i
     return sum / lanes_all(counted(p, a));
 }
 
-static void save(uint8_t *to, lane_bits winner, int64_t count)
-{
-    const lane_bytes bytes = __builtin_convertvector(winner, lane_bytes);
-    if (count == LANES)
-        memcpy(to, &bytes, sizeof bytes);
-    else
-        memcpy(to, &bytes, (size_t)count);
-}
-
-static lane_bits saved(const uint8_t *from, int64_t count)
-{
-    lane_bytes bytes = {0};
-    if (count == LANES)
-        memcpy(&bytes, from, sizeof bytes);
-    else
-        memcpy(&bytes, from, (size_t)count);
-    return __builtin_convertvector(bytes, lane_bits);
-}
-
 /* Some channels of an output: at is its place in y. */
 INLINED void forward_one(const struct pool *p, const struct kernel_args *args, const float *x, const struct area *a,
                          int64_t at, int64_t count)
@@ -158,7 +135,7 @@ INLINED void forward_one(const struct pool *p, const struct kernel_args *args, c
     lanes y = p->max ? search(p, x, a, count, &winner) : mean(p, x, a, count);
     if (p->relu) y = lanes_rectified(y);
     store((float *)args->y + at, y, count);
-    if (p->saves && args->save) save((uint8_t *)args->saved + at, winner, count);
+    if (p->saves && args->save) places_store((uint8_t *)args->saved + at, winner, count);
 }
 
 /* A row of outputs. */
@@ -204,7 +181,7 @@ INLINED void backward_one(const struct pool *p, const struct kernel_args *args, 
     lane_bits winner = {0};
     if (p->relu) dy = lanes_keep(dy, load((const float *)args->y + at, count) > (lanes){0});
     if (p->saves)
-        winner = saved((const uint8_t *)args->saved + at, count);
+        winner = places_load((const uint8_t *)args->saved + at, count);
     else if (searches(p))
         search(p, (const float *)args->x[0] + s->x, a, count, &winner);
     else if (!p->max)
