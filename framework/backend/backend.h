@@ -112,6 +112,9 @@ struct backend_kind {
     const struct kernel *(*kernel)(const struct node *node);
     /* Chooses every value's layout and sets its bytes; a pure rule of shapes, options and ISA. */
     enum status (*arrange)(struct backend *backend, struct graph *graph);
+    /* Whether the kernel of a node of an arranged graph can compute a 2x2 max pool of stride 2 of its output, too; a
+     * pure rule like arrange's. NULL: of none. */
+    bool (*takes_pool)(struct backend *backend, const struct graph *graph, const struct node *node);
     /* A block of bytes, touched and zeroed; ST_FAILED: out of memory. */
     enum status (*reserve)(struct backend *backend, size_t bytes, void **block);
     void (*unreserve)(struct backend *backend, void *block, size_t bytes);

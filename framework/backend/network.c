@@ -179,6 +179,24 @@ static enum status arrange_slice(struct backend *backend, const struct graph *gr
     return ST_OK;
 }
 
+/* Where the backend has a kernel for it. Layouts stay those of the images before the pools. */
+static void fuse_pools(struct network *network)
+{
+    const struct backend *backend = network->backend;
+    struct graph *graph = network->graph;
+    for (int i = 0; i < graph->nodes; i++) {
+        struct node *pool = &graph->node[i];
+        if (!graph_pool_fusible(graph, pool)) continue;
+        const int before = pool->inputs[0] - 1, v = graph->node[before].output;
+        if (sliced(network, before) != sliced(network, i)) continue;
+        if (!backend->kind->takes_pool(network->backend, network_call(network, before), &graph->node[before])) continue;
+        graph_fuse_pool(graph, pool);
+        if (!network->slice) continue;
+        network->slice->value[v].shape = graph->value[v].shape;
+        network->slice->value[v].bytes = graph->value[v].bytes / (size_t)graph->slices;
+    }
+}
+
 enum status network_prepare(struct graph *graph, struct backend *backend, struct network **network)
 {
     *network = NULL;
@@ -192,6 +210,7 @@ enum status network_prepare(struct graph *graph, struct backend *backend, struct
         n->slice = graph_of_slice(graph);
         TRY(arrange_slice(backend, graph, n->slice));
     }
+    if (graph->pool_in_conv && backend->kind->takes_pool) fuse_pools(n);
     for (int v = 0; v + 1 < graph->values; v++) /* the loss's own gradient is the constant 1 */
         graph->value[v].gradient_bytes = graph->value[v].wants_gradient ? graph->value[v].bytes : 0;
     for (int v = 0; n->slice && v < graph->values; v++)

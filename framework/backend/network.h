@@ -65,9 +65,9 @@ static inline double network_first_time(const struct network *network, int node)
     return network->cost[node].forward + network->cost[node].once;
 }
 
-/* Arranges layouts and prepares every node; the caller keeps graph and backend. Errors: ST_SPEC naming layer and
- * backend for a kernel that is missing or not deterministic, naming the layer where all nodes together need more than
- * 2^58 bytes, and the errors of prepare(). */
+/* Arranges layouts, fuses pools if the graph says so, and prepares every node; the caller keeps graph and backend.
+ * Errors: ST_SPEC naming layer and backend for a kernel that is missing or not deterministic, naming the layer where
+ * all nodes together need more than 2^58 bytes, and the errors of prepare(). */
 enum status network_prepare(struct graph *graph, struct backend *backend, struct network **network);
 void network_destroy(struct network *network);
 

@@ -4,7 +4,10 @@
  * Channels are divided into groups: each O / groups output channels read I / groups input channels, those of their
  * group. Weights are {O, I / groups, kernel, kernel}. With groups = I the convolution is depthwise.
  *
- * The first part of the backward multiplies dy by the activation's derivative, in place. */
+ * The first part of the backward multiplies dy by the activation's derivative, in place.
+ *
+ * A max pool may be part of it (graph_fuse_pool()). This kernel then runs the pool's reference kernel between scratch,
+ * which has the image before it, and y. */
 #include "model/reference.h"
 
 struct settings {
@@ -86,9 +89,8 @@ static double filter_at(const struct reference *r, const float *filter, const fl
     return sum;
 }
 
-static enum status forward(void *state, const struct kernel_args *args)
+static enum status convolve(const struct reference *r, const struct kernel_args *args)
 {
-    const struct reference *r = state;
     const struct settings *s = r->settings;
     const int64_t in = in_group(r, &r->x), out = in_group(r, &r->y);
     const int64_t filter = in * s->window.kernel * s->window.kernel;
@@ -106,6 +108,40 @@ static enum status forward(void *state, const struct kernel_args *args)
     }
     activation_apply(r, args->y, args->save ? args->saved : NULL);
     return ST_OK;
+}
+
+/* The convolution before the pool, and the pool after it. */
+static struct reference before_pool(const struct reference *r)
+{
+    struct reference conv = *r;
+    conv.y = r->unpooled;
+    conv.y_elements = shape_elements(&r->unpooled);
+    conv.activation = ACTIVATION_NONE;
+    return conv;
+}
+
+static struct reference pool_of(const struct reference *r)
+{
+    struct reference pool = *r;
+    pool.settings = r->pool;
+    pool.x = r->unpooled;
+    pool.x_elements = shape_elements(&r->unpooled);
+    return pool;
+}
+
+static enum status forward(void *state, const struct kernel_args *args)
+{
+    const struct reference *r = state;
+    if (!r->pool) return convolve(r, args);
+    const struct reference conv = before_pool(r);
+    struct reference pool = pool_of(r);
+    struct kernel_args inner = *args;
+    inner.y = args->scratch;
+    inner.save = false;
+    TRY(convolve(&conv, &inner));
+    inner = *args;
+    inner.x[0] = args->scratch;
+    return layer_max_pool.reference.forward(&pool, &inner);
 }
 
 /* The gradient of one weight: of channel o, input channel i, at (u, v) in the kernel. */
@@ -170,13 +206,44 @@ static void backward_input(const struct reference *r, const struct kernel_args *
     }
 }
 
-static enum status backward(void *state, const struct kernel_args *args)
+static enum status convolve_back(const struct reference *r, const struct kernel_args *args)
 {
-    const struct reference *r = state;
-    if (args->y || args->saved) activation_derivative(r, args->y, args->saved, args->dy);
     if (args->parts & PART_PARAMS) backward_params(r, args);
     if (args->parts & PART_INPUT) backward_input(r, args);
     return ST_OK;
+}
+
+static enum status backward(void *state, const struct kernel_args *args)
+{
+    const struct reference *r = state;
+    if (!r->pool) {
+        if (args->y || args->saved) activation_derivative(r, args->y, args->saved, args->dy);
+        return convolve_back(r, args);
+    }
+    const struct reference conv = before_pool(r);
+    struct reference pool = pool_of(r);
+    struct kernel_args inner = *args;
+    if (!args->y) pool.activation = ACTIVATION_NONE; /* the other part has applied its derivative */
+    inner.dx[0] = args->scratch;
+    TRY(layer_max_pool.reference.backward(&pool, &inner));
+    inner = *args;
+    inner.dy = args->scratch;
+    return convolve_back(&conv, &inner);
+}
+
+static void measure(const struct reference *r, struct footprint *footprint)
+{
+    if (!r->pool) {
+        activation_footprint(r, footprint);
+        return;
+    }
+    const size_t image = (size_t)(r->batch * shape_elements(&r->unpooled)) * sizeof(float);
+    const bool relu = r->activation == ACTIVATION_RELU;
+    footprint->saved = (size_t)(r->batch * r->y_elements);
+    footprint->forward_scratch = footprint->backward_scratch[0] = footprint->backward_scratch[1] = image;
+    footprint->reads[PART_INDEX_PARAMS] |= READS_SAVED | (relu ? READS_Y : 0u);
+    footprint->reads[PART_INDEX_INPUT] |= READS_SAVED;
+    footprint->writes_dy = relu;
 }
 
 const struct layer layer_conv = {.name = "conv",
@@ -188,4 +255,4 @@ const struct layer layer_conv = {.name = "conv",
                                  .flops = flops,
                                  .reference = REFERENCE_KERNEL(forward, backward),
                                  .footprint = {.reads = {READS_X, 0}, .split = true},
-                                 .measure = activation_footprint};
+                                 .measure = measure};

@@ -226,6 +226,41 @@ void graph_select_first(struct graph *graph)
     }
 }
 
+bool graph_pool_fusible(const struct graph *graph, const struct node *node)
+{
+    if (!node->layer->selects || node->inputs[0] == 0 || graph->value[node->inputs[0]].consumers != 1) return false;
+    const int64_t stride = node_integer(node, "stride");
+    return node_integer(node, "kernel") == 2 && (stride == 0 || stride == 2) && node_integer(node, "padding") == 0;
+}
+
+static void set_integer(const struct node *node, void *settings, const char *key, int64_t number)
+{
+    const struct setting *setting = setting_find(node->layer->keys, key);
+    *(int64_t *)(void *)((char *)settings + setting->offset) = number;
+}
+
+void graph_fuse_pool(struct graph *graph, struct node *pool)
+{
+    struct node *before = &graph->node[pool->inputs[0] - 1];
+    struct value *value = &graph->value[before->output];
+    char *identity;
+    NEW(graph->region, identity, pool->layer->settings_size);
+    memcpy(identity, pool->settings, pool->layer->settings_size);
+    set_integer(pool, identity, "kernel", 1);
+    set_integer(pool, identity, "stride", 1);
+    before->pool = pool->settings;
+    before->unpooled = value->shape;
+    if (pool->activation == ACTIVATION_RELU) before->activation = ACTIVATION_RELU;
+    before->flops.forward += pool->flops.forward;
+    before->flops.backward_input += pool->flops.backward_input;
+    value->shape = graph->value[pool->output].shape;
+    value->bytes = graph->value[pool->output].bytes;
+    pool->settings = identity;
+    pool->activation = ACTIVATION_NONE;
+    pool->relu_of_input = false;
+    pool->flops = (struct flops){0};
+}
+
 size_t graph_parameter_bytes(const struct graph *graph)
 {
     size_t bytes = 0;
@@ -302,5 +337,6 @@ char *graph_node_key(const struct graph *graph, int node, struct region *region)
     char *key = add_settings(region_text(region, "%s", n->layer->name), n, region);
     for (int k = 0; k < n->layer->inputs; k++) key = add_value(key, graph, k ? " + " : "; ", n->inputs[k], region);
     key = add_value(key, graph, " -> ", n->output, region);
+    if (n->pool) key = region_text(region, "%s, max pool 2x2", key);
     return region_text(region, "%s; batch %lld", key, (long long)graph->batch);
 }

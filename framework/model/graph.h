@@ -39,6 +39,8 @@ struct node {
     bool frozen;                /* its parameters are not trained: no gradients of theirs, no state, no update */
     bool keep_whole;            /* the model file has it compute the whole batch at once, see model/slicing.h */
     bool relu_of_input;         /* graph_select_first() moved its relu here from the node that it reads */
+    const void *pool;           /* settings of the max pool that it computes too, graph_fuse_pool(); NULL: none */
+    struct shape unpooled;      /* its output before that pool */
     int first_parameter, parameters;
     int first_state, states;
     struct flops flops; /* of the whole batch */
@@ -79,6 +81,7 @@ struct graph {
     struct names *node_names, *group_names; /* numbers of nodes and groups by their names */
     int *together;        /* node -> the last one that must be in its stage; NULL: its readers say it */
     int open_group;       /* the innermost one that has not ended; -1: none */
+    bool pool_in_conv;    /* network_prepare() fuses pools into convolutions; set by the caller */
     bool fused_update;    /* gradients of parameters live in the arena until their update; set by the caller */
     uint64_t update_part; /* bytes: larger gradients that can be computed by rows are, in parts; 0: none is */
 };
@@ -113,6 +116,13 @@ enum status graph_finish(struct graph *graph);
  * relu is moved only where that layer saves anything for it, the pool has no more outputs than inputs, and one that may
  * save sign bits only where a layer with parameters reads the pool's output, whose backward keeps it nearly as long. */
 void graph_select_first(struct graph *graph);
+
+/* Whether node is a 2x2 max pool of stride 2 without padding that alone reads the output of another node. */
+bool graph_pool_fusible(const struct graph *graph, const struct node *node);
+
+/* In an arranged graph: the node that such a pool reads computes the pool, too. Its output has the pool's shape, bytes
+ * and relu, and the pool becomes a 1x1 one, the identity, so that nodes and groups stay what they are. */
+void graph_fuse_pool(struct graph *graph, struct node *pool);
 
 /* Labels of a sample: one for each row of what the loss reads; 1 where it reads none. */
 int64_t graph_labels(const struct graph *graph);

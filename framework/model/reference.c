@@ -15,6 +15,8 @@ enum status reference_prepare(struct backend *backend, const struct graph *graph
     (void)backend;
     struct reference *r = allocate(1, sizeof *r);
     r->settings = node->settings;
+    r->pool = node->pool;
+    r->unpooled = node->unpooled;
     r->activation = node->activation;
     r->x = graph->value[node->inputs[0]].shape;
     r->y = graph->value[node->output].shape;

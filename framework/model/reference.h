@@ -43,6 +43,8 @@ static inline int64_t window_stride(const struct window *w) { return w->stride ?
 /* The state of every reference kernel. */
 struct reference {
     const void *settings; /* the node's */
+    const void *pool;     /* struct node's */
+    struct shape unpooled;
     enum activation activation;
     struct shape x, y;              /* of one sample */
     int64_t batch;                  /* as the graph's */

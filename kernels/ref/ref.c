@@ -18,6 +18,12 @@ static enum status ref_open(struct backend *backend)
 
 static const struct kernel *ref_kernel(const struct node *node) { return &node->layer->reference; }
 
+static bool ref_takes_pool(struct backend *backend, const struct graph *graph, const struct node *node)
+{
+    (void)backend, (void)graph;
+    return !strcmp(node->layer->name, "conv");
+}
+
 static enum status ref_reserve(struct backend *backend, size_t bytes, void **block)
 {
     (void)backend;
@@ -58,6 +64,7 @@ const struct backend_kind backend_ref = {
     .precisions = 1u << PRECISION_FP32,
     .open = ref_open,
     .kernel = ref_kernel,
+    .takes_pool = ref_takes_pool,
     .reserve = ref_reserve,
     .unreserve = ref_unreserve,
     .upload = ref_copy,
