@@ -170,12 +170,12 @@ static void own_run(const struct own *own, enum conv_pass pass)
 {
     const bool winograd = own->winograd.scratch > 0;
     if (pass == CONV_PARAMS && winograd)
-        winograd_gradients(&own->winograd, own->x, own->y, own->w, NULL, own->scratch);
+        winograd_gradients(&own->winograd, own->x, own->y, NULL, own->w, NULL, own->scratch);
     else if (pass == CONV_PARAMS)
         conv_product_gradients(&own->product, own->x, own->y, own->w, NULL, own->scratch);
     else if (winograd)
         winograd_apply(&own->winograd, pass == CONV_INPUT ? own->y : own->x, own->w, NULL, false,
-                       pass == CONV_INPUT ? own->x : own->y, own->scratch);
+                       pass == CONV_INPUT ? own->x : own->y, NULL, own->scratch);
     else if (pass == CONV_INPUT)
         conv_product_input(&own->product, own->y, own->w, own->x, own->scratch);
     else

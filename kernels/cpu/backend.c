@@ -117,6 +117,7 @@ const struct backend_kind backend_cpu = {
     .precisions = 1u << PRECISION_FP32,
     .open = cpu_open,
     .kernel = cpu_kernel,
+    .takes_pool = conv_takes_pool,
     .reserve = cpu_reserve,
     .unreserve = cpu_unreserve,
     .upload = cpu_copy,

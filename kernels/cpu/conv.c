@@ -6,6 +6,7 @@
  * on dy; INPUT reads what it wrote. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "conv_product.h"
 #include "cpu.h"
@@ -21,8 +22,8 @@ struct conv_plan {
 
 struct conv {
     struct backend *backend;
-    struct extent x, y;
-    bool relu, bias;
+    struct extent x, y; /* y: before the pool */
+    bool relu, bias, pooled;
     struct conv_plan pass[CONV_PASSES];
     char implementation[96];
 };
@@ -33,11 +34,12 @@ static enum status conv_forward(void *state, const struct kernel_args *args)
     const struct conv_plan *plan = &conv->pass[CONV_FORWARD];
     const float *bias = conv->bias ? args->parameters[1] : NULL, *w = args->parameters[0];
     if (plan->winograd.scratch > 0)
-        winograd_apply(&plan->winograd, args->x[0], w, bias, conv->relu, args->y, args->scratch);
+        winograd_apply(&plan->winograd, args->x[0], w, bias, conv->relu, args->y, args->save ? args->saved : NULL,
+                       args->scratch);
     else
         conv_product_forward(&plan->product, args->x[0], w, bias, conv->relu, args->y, args->scratch);
     clock_lap(conv->backend, CLOCK_CONV);
-    if (!args->save) return ST_OK;
+    if (!args->save || conv->pooled) return ST_OK;
     sign_pack(args->y, conv->y.batch, conv->y.elements, args->saved);
     clock_lap(conv->backend, CLOCK_ACTIVATION);
     return ST_OK;
@@ -58,7 +60,7 @@ static void backward_params(const struct conv *conv, const struct kernel_args *a
     const struct conv_plan *plan = &conv->pass[CONV_PARAMS];
     float *dw = args->gradients[0], *db = conv->bias ? args->gradients[1] : NULL;
     if (plan->winograd.scratch > 0)
-        winograd_gradients(&plan->winograd, args->x[0], args->dy, dw, db, args->scratch);
+        winograd_gradients(&plan->winograd, args->x[0], args->dy, args->saved, dw, db, args->scratch);
     else
         conv_product_gradients(&plan->product, args->x[0], args->dy, dw, db, args->scratch);
     clock_lap(conv->backend, CLOCK_CONV);
@@ -68,7 +70,8 @@ static void backward_input(const struct conv *conv, const struct kernel_args *ar
 {
     const struct conv_plan *plan = &conv->pass[CONV_INPUT];
     if (plan->winograd.scratch > 0)
-        winograd_apply(&plan->winograd, args->dy, args->parameters[0], NULL, false, args->dx[0], args->scratch);
+        winograd_apply(&plan->winograd, args->dy, args->parameters[0], NULL, false, args->dx[0], args->saved,
+                       args->scratch);
     else
         conv_product_input(&plan->product, args->dy, args->parameters[0], args->dx[0], args->scratch);
     clock_lap(conv->backend, CLOCK_CONV);
@@ -78,7 +81,7 @@ static enum status conv_backward(void *state, const struct kernel_args *args)
 {
     const struct conv *conv = state;
     const bool params = args->parts & PART_PARAMS;
-    if (params ? conv->relu : args->y || args->saved) mask(conv, args);
+    if (!conv->pooled && (params ? conv->relu : args->y || args->saved)) mask(conv, args);
     if (params) backward_params(conv, args);
     if (args->parts & PART_INPUT) backward_input(conv, args);
     return ST_OK;
@@ -123,35 +126,65 @@ static size_t plan_pass(const struct conv *conv, const struct node *node, enum c
 /* "winograd f4x4 avx512 | product avx512 | ..." by pass. */
 static void describe(struct conv *conv, int passes)
 {
+    const char *const winograd = conv->pooled ? "winograd f4x4 pooled" : "winograd f4x4";
     char *text = conv->implementation;
     for (int p = 0; p < passes; p++)
         text += sprintf(text, "%s%s " LANES_ISA, p > 0 ? " | " : "",
-                        conv->pass[p].winograd.scratch > 0 ? "winograd f4x4" : "product");
+                        conv->pass[p].winograd.scratch > 0 ? winograd : "product");
+}
+
+static int passes_of(const struct graph *graph, const struct node *node)
+{
+    return graph->value[node->inputs[0]].wants_gradient ? CONV_PASSES : CONV_INPUT;
 }
 
 static enum status conv_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
                                 struct footprint *footprint, void **state)
 {
-    const int passes = graph->value[node->inputs[0]].wants_gradient ? CONV_PASSES : CONV_INPUT;
+    const int passes = passes_of(graph, node);
+    const struct extent y = extent_of(graph, node->output);
     struct conv *conv = *state = allocate(1, sizeof *conv);
     size_t scratch[CONV_PASSES] = {0};
     conv->backend = backend;
     conv->x = extent_of(graph, node->inputs[0]);
-    conv->y = extent_of(graph, node->output);
+    conv->y = y;
     conv->bias = node_integer(node, "bias");
     conv->relu = node->activation == ACTIVATION_RELU;
-    for (int p = 0; p < passes; p++) scratch[p] = plan_pass(conv, node, (enum conv_pass)p, &conv->pass[p]);
+    conv->pooled = node->pool != NULL;
+    if (conv->pooled) {
+        conv->y.shape = node->unpooled;
+        conv->y.elements = shape_elements(&node->unpooled);
+        conv->y.count = conv->y.elements * y.batch;
+    }
+    for (int p = 0; p < passes; p++) {
+        scratch[p] = plan_pass(conv, node, (enum conv_pass)p, &conv->pass[p]);
+        if (conv->pooled) conv->pass[p].winograd.pooled = image_of(&y);
+    }
     describe(conv, passes);
+    const bool masks = conv->relu && !conv->pooled;
+    const unsigned places = conv->pooled ? READS_SAVED : 0;
     *footprint = (struct footprint){
-        .signs = conv->relu ? (size_t)conv->y.batch * sign_words(conv->y.elements) * sizeof(uint32_t) : 0,
+        .saved = conv->pooled ? (size_t)y.count : 0, /* a byte each: the places */
+        .signs = masks ? (size_t)conv->y.batch * sign_words(conv->y.elements) * sizeof(uint32_t) : 0,
         .forward_scratch = scratch[CONV_FORWARD],
         .backward_scratch = {scratch[CONV_PARAMS], scratch[CONV_INPUT]},
-        .reads = {READS_X | (conv->relu ? READS_Y : 0u), 0},
+        .reads = {READS_X | places | (masks ? READS_Y : 0u), places},
         .split = true,
-        .writes_dy = conv->relu,
+        .writes_dy = masks,
         .implementation = conv->implementation,
     };
     return ST_OK;
+}
+
+bool conv_takes_pool(struct backend *backend, const struct graph *graph, const struct node *node)
+{
+    if (strcmp(node->layer->name, "conv") != 0) return false;
+    const struct conv conv = {
+        .backend = backend, .x = extent_of(graph, node->inputs[0]), .y = extent_of(graph, node->output)};
+    struct winograd winograd;
+    bool takes = true;
+    for (int p = 0; p < passes_of(graph, node); p++) takes &= plan_winograd(&conv, node, (enum conv_pass)p, &winograd);
+    return takes;
 }
 
 const struct kernel cpu_conv = {true, conv_prepare, conv_forward, conv_backward, free};

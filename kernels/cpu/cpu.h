@@ -9,6 +9,9 @@ extern const struct kernel cpu_concat, cpu_conv, cpu_linear, cpu_max_pool, cpu_a
     cpu_dropout, cpu_add, cpu_embedding, cpu_attention, cpu_layernorm, cpu_select, cpu_batch_norm, cpu_batch_norm_add,
     cpu_elementwise, cpu_upsample, cpu_cross_entropy, cpu_multiply, cpu_rms_norm, cpu_group_norm;
 
+/* For struct backend_kind's takes_pool: Winograd's convolutions do. */
+bool conv_takes_pool(struct backend *backend, const struct graph *graph, const struct node *node);
+
 /* Adds the time since the last call, or since the op began, to a class. */
 static inline void clock_lap(struct backend *backend, enum clock_class class)
 {

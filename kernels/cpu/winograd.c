@@ -127,17 +127,31 @@ static __attribute__((noinline)) void panel_products(int64_t inputs, const float
 struct turn {
     const float *x, *bias, *u;
     float *y;
+    uint8_t *places;
     int64_t first, outputs;
     bool relu;
 };
+
+/* The turn's outputs from first on of a tile. */
+static void write_tile(const struct winograd *w, const struct turn *turn, const float *m, struct tile tile,
+                       int64_t first, int64_t count)
+{
+    const struct distances d = distances_of(w);
+    if (w->pooled.channels > 0 && !w->rotated)
+        tile_pooled_result(&w->pooled, m, d.m_point, tile, first, count, turn->bias, turn->relu, turn->y, turn->places);
+    else
+        tile_result(&w->to, m, d.m_point, tile, first, count, turn->bias, turn->relu, turn->y);
+}
 
 /* All outputs of the turn for tiles tiles from start on; v: scratch of a thread. */
 static void block_apply(const struct winograd *w, const struct turn *turn, int64_t start, int64_t tiles, float *v)
 {
     const struct distances d = distances_of(w);
+    const bool unpools = w->pooled.channels > 0 && w->rotated;
     float *m = v + POINTS * d.v_point;
     for (int64_t t = 0; t < tiles; t++)
-        tile_image(&w->from, turn->x, patch_of(w, tile_at(w, start + t)), 0, w->inputs, v + t * d.v_tile, d.v_point);
+        tile_image(unpools ? &w->pooled : &w->from, turn->x, unpools ? turn->places : NULL,
+                   patch_of(w, tile_at(w, start + t)), 0, w->inputs, v + t * d.v_tile, d.v_point);
     clear_margin(v + tiles * d.v_tile, d.v_point, d.v_tile, multiple(tiles, ROWS) - tiles, w->inputs);
     for (int64_t k = 0; k < turn->outputs; k += GROUP) {
         const int64_t some = lesser(GROUP, turn->outputs - k), first = turn->first + k;
@@ -148,8 +162,7 @@ static void block_apply(const struct winograd *w, const struct turn *turn, int64
                 panel_products(w->inputs, v + p * d.v_point, d.v_tile, tiles, u, next, m + p * d.m_point + c, d.m_tile);
             }
         for (int64_t t = 0; t < tiles; t++)
-            tile_result(&w->to, m + t * d.m_tile, d.m_point, tile_at(w, start + t), first,
-                        lesser(some, w->to.channels - first), turn->bias, turn->relu, turn->y);
+            write_tile(w, turn, m + t * d.m_tile, tile_at(w, start + t), first, lesser(some, w->to.channels - first));
     }
 }
 
@@ -169,12 +182,12 @@ static void blocks_apply(const struct winograd *w, const struct turn *turn, int6
 }
 
 void winograd_apply(const struct winograd *w, const float *x, const float *weights, const float *bias, bool relu,
-                    float *y, float *scratch)
+                    float *y, uint8_t *places, float *scratch)
 {
     const struct distances d = distances_of(w);
     const int64_t all = multiple(w->to.channels, PANEL);
     for (int64_t first = 0; first < all; first += w->outputs) {
-        const struct turn turn = {x, bias, scratch, y, first, lesser(w->outputs, all - first), relu};
+        const struct turn turn = {x, bias, scratch, y, places, first, lesser(w->outputs, all - first), relu};
         int64_t next = 0;
         turn_weights(w, weights, first, turn.outputs, scratch);
         /* Threads without scratch stay in the team, since a smaller one would end them. */

@@ -32,7 +32,11 @@
  * TILES_BLOCK. Each point of a block is m = fma(image of the patch of x, gradient of the tile of dy, m) over its tiles
  * in ascending order, from m = 0. The second block is added to the first, the third to that sum, and so on. The
  * weights' gradient of the sum is the result. For the bias, the 16 pixels of a tile of dy are added to 0 row by row,
- * the tiles of a block to 0, and blocks as before. */
+ * the tiles of a block to 0, and blocks as before.
+ *
+ * A 2x2 max pool of stride 2, which leaves out a last odd row or column, may follow: the result is the pool of y
+ * (pooling.c), and the gradients are those of the dy that has a pooled pixel's gradient, added to 0, at its window's
+ * largest pixel, where a relu leaves that > 0, and zeros elsewhere. */
 #pragma once
 
 #include "winograd_tiles.h"
@@ -42,6 +46,7 @@ enum { TILES_BLOCK = 64 };
 /* A pass: from x to y, or from dy to dx; PARAMS: from x and dy. */
 struct winograd {
     struct image from, to;
+    struct image pooled; /* is read in place of dy or written in place of y; channels 0: no pool */
     bool rotated;
     int64_t batch, padding, high, wide, tiles; /* tiles of an image, and of the batch */
     int64_t inputs, outputs;                   /* channels of a turn: PARAMS takes turns of both, others of outputs */
@@ -70,9 +75,9 @@ static inline struct tile patch_of(const struct winograd *w, struct tile tile)
 /* Bytes for the gradients of inputs and outputs at a time. */
 size_t winograd_gradients_scratch(const struct winograd *w);
 
-/* weights: O I H W; bias may be NULL. */
+/* weights: O I H W; bias may be NULL. places: of a pool, else not used; the forward writes them, unless NULL. */
 void winograd_apply(const struct winograd *w, const float *x, const float *weights, const float *bias, bool relu,
-                    float *y, float *scratch);
+                    float *y, uint8_t *places, float *scratch);
 /* Assigns the gradients; that of the bias may be NULL. */
-void winograd_gradients(const struct winograd *w, const float *x, const float *dy, float *weights, float *bias,
-                        float *scratch);
+void winograd_gradients(const struct winograd *w, const float *x, const float *dy, const uint8_t *places,
+                        float *weights, float *bias, float *scratch);

@@ -28,18 +28,21 @@ size_t winograd_gradients_scratch(const struct winograd *w)
 
 /* Some inputs and outputs, and where their points and products lie. */
 struct turn {
+    const float *x, *dy;
+    const uint8_t *places;
     int64_t first_input, inputs, first_output, outputs;
     float *v, *w, *u, *sums;
 };
 
-static void tile_points(const struct winograd *w, const struct turn *turn, const float *x, const float *dy,
-                        int64_t tile, int64_t t)
+static void tile_points(const struct winograd *w, const struct turn *turn, int64_t tile, int64_t t)
 {
     const struct distances d = distances_of(w);
     const struct tile at = tile_at(w, tile);
-    tile_image(&w->from, x, patch_of(w, at), turn->first_input, turn->inputs, turn->v + t * d.v_tile, d.v_point);
-    tile_gradient(&w->to, dy, at, turn->first_output, turn->outputs, turn->w + t * PANEL, d.w_point, d.w_panel,
-                  turn->sums + t * w->outputs);
+    const bool unpools = w->pooled.channels > 0;
+    tile_image(&w->from, turn->x, NULL, patch_of(w, at), turn->first_input, turn->inputs, turn->v + t * d.v_tile,
+               d.v_point);
+    tile_gradient(unpools ? &w->pooled : &w->to, turn->dy, unpools ? turn->places : NULL, at, turn->first_output,
+                  turn->outputs, turn->w + t * PANEL, d.w_point, d.w_panel, turn->sums + t * w->outputs);
 }
 
 /* The products of a point's panel over a block's tiles; rows of inputs are fetched two ahead. */
@@ -95,8 +98,7 @@ static void turn_results(const struct winograd *w, const struct turn *turn, floa
                            weights + (turn->first_output + k) * output + (turn->first_input + c) * input);
 }
 
-static void turn_gradients(const struct winograd *w, const struct turn *turn, const float *x, const float *dy,
-                           float *weights, float *bias)
+static void turn_gradients(const struct winograd *w, const struct turn *turn, float *weights, float *bias)
 {
     const struct distances d = distances_of(w);
     const int64_t panels = ratio_up(turn->outputs, PANEL), last = turn->outputs % PANEL;
@@ -107,7 +109,7 @@ static void turn_gradients(const struct winograd *w, const struct turn *turn, co
         for (int64_t start = 0; start < w->tiles; start += TILES_BLOCK) {
             const int64_t tiles = lesser(TILES_BLOCK, w->tiles - start);
 #pragma omp for schedule(static)
-            for (int64_t t = 0; t < tiles; t++) tile_points(w, turn, x, dy, start + t, t);
+            for (int64_t t = 0; t < tiles; t++) tile_points(w, turn, start + t, t);
 #pragma omp single nowait
             if (bias != NULL) bias_sums(w, turn, tiles, start > 0, bias);
 #pragma omp for collapse(2) schedule(static)
@@ -118,15 +120,18 @@ static void turn_gradients(const struct winograd *w, const struct turn *turn, co
     }
 }
 
-void winograd_gradients(const struct winograd *w, const float *x, const float *dy, float *weights, float *bias,
-                        float *scratch)
+void winograd_gradients(const struct winograd *w, const float *x, const float *dy, const uint8_t *places,
+                        float *weights, float *bias, float *scratch)
 {
     const struct distances d = distances_of(w);
     const int64_t inputs = w->from.channels, outputs = w->to.channels;
     float *const u = scratch + POINTS * (d.v_point + d.w_point);
     for (int64_t c = 0; c < inputs; c += w->inputs)
         for (int64_t k = 0; k < outputs; k += w->outputs) {
-            const struct turn turn = {.first_input = c,
+            const struct turn turn = {.x = x,
+                                      .dy = dy,
+                                      .places = places,
+                                      .first_input = c,
                                       .inputs = lesser(w->inputs, inputs - c),
                                       .first_output = k,
                                       .outputs = lesser(w->outputs, outputs - k),
@@ -134,6 +139,6 @@ void winograd_gradients(const struct winograd *w, const float *x, const float *d
                                       .w = scratch + POINTS * d.v_point,
                                       .u = u,
                                       .sums = u + POINTS * d.u_point};
-            turn_gradients(w, &turn, x, dy, weights, bias);
+            turn_gradients(w, &turn, weights, bias);
         }
 }

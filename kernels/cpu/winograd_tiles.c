@@ -1,5 +1,6 @@
 #include "winograd_tiles.h"
 
+#include "places.h"
 #include "winograd_transforms.h"
 
 /* Channels in a vector. */
@@ -49,12 +50,50 @@ INLINED void fetch_next(const struct square *s, const float *data, int rows, boo
                 __builtin_prefetch(data + i * s->row + j * s->pixel);
 }
 
-INLINED void patch_points(const struct square *s, const float *data, int64_t count, bool all, float *v, int64_t stride)
+/* The windows that a tile or a patch touches: a square of side pixels of the pooled image. odd: it begins with a
+ * window's second row and column. */
+struct windows {
+    struct square s;
+    int odd, side;
+};
+
+static inline struct windows windows_at(const struct image *image, struct tile at, int side)
+{
+    struct windows w = {.odd = (int)(at.y & 1)};
+    w.side = (side + w.odd + 1) / WINDOW;
+    w.s = square_at(image, (struct tile){at.sample, (at.y - w.odd) / WINDOW, (at.x - w.odd) / WINDOW}, w.side);
+    return w;
+}
+
+/* The gradient of the image before the pool at those windows. */
+struct unpooled {
+    lanes pixel[4 * WINDOW][4 * WINDOW];
+};
+
+INLINED void unpool(const struct windows *w, int side, const float *dy, const uint8_t *places, int64_t count, bool all,
+                    struct unpooled *u)
+{
+    for (int i = 0; i < side; i++) {
+        const int64_t next = i * w->s.row + side * w->s.pixel; /* as fetch_next() does */
+        __builtin_prefetch(dy + next), __builtin_prefetch(dy + next + w->s.pixel), __builtin_prefetch(places + next);
+        for (int j = 0; j < side; j++) {
+            const uint8_t *at = places + i * w->s.row + j * w->s.pixel;
+            const lanes v = pixel_load(&w->s, dy, i, j, count, all) + (lanes){0};
+            const lane_bits place = places_load(at, all ? LANES : is_inside(&w->s, i, j) ? count : 0);
+            for (int k = 0; k < PLACE_NONE; k++)
+                u->pixel[i * WINDOW + k / WINDOW][j * WINDOW + k % WINDOW] = lanes_keep(v, place == lane_bits_all(k));
+        }
+    }
+}
+
+INLINED void patch_points(const struct square *s, const float *data, const struct unpooled *u, int odd, int64_t count,
+                          bool all, float *v, int64_t stride)
 {
     lanes m[PATCH][PATCH], d[PATCH], r[PATCH];
-    fetch_next(s, data + 2 * s->pixel, PATCH, false);
+    if (u == NULL) fetch_next(s, data + 2 * s->pixel, PATCH, false);
     for (int j = 0; j < PATCH; j++) {
-        for (int i = 0; i < PATCH; i++) d[i] = pixel_load(s, data, i, j, count, all);
+        for (int i = 0; i < PATCH; i++)
+            d[i] = u != NULL ? u->pixel[i + odd][j + odd] : pixel_load(s, data, i, j, count, all);
         transform_image(d, 1, r);
         for (int i = 0; i < PATCH; i++) m[i][j] = r[i];
     }
@@ -64,29 +103,42 @@ INLINED void patch_points(const struct square *s, const float *data, int64_t cou
     }
 }
 
-void tile_image(const struct image *image, const float *x, struct tile patch, int64_t from, int64_t count, float *v,
-                int64_t stride)
+static __attribute__((noinline)) void unpooled_points(const struct windows *w, const float *dy, const uint8_t *places,
+                                                      int64_t count, float *v, int64_t stride)
 {
-    const struct square s = square_at(image, patch, PATCH);
+    struct unpooled u;
+    if (w->s.whole && w->side == 4 && count == LANES)
+        unpool(w, 4, dy, places, LANES, true, &u);
+    else
+        unpool(w, w->side, dy, places, count, false, &u);
+    patch_points(NULL, NULL, &u, w->odd, count, false, v, stride);
+}
+
+void tile_image(const struct image *image, const float *x, const uint8_t *places, struct tile patch, int64_t from,
+                int64_t count, float *v, int64_t stride)
+{
+    const struct windows w = places != NULL ? windows_at(image, patch, PATCH) : (struct windows){.odd = 0};
+    const struct square s = places != NULL ? w.s : square_at(image, patch, PATCH);
     const int64_t step = step_of(image);
     for (int64_t c = 0; c < count; c += step) {
-        const int64_t some = lesser(step, count - c);
-        const float *data = x + s.start + from + c;
-        if (s.whole && some == LANES)
-            patch_points(&s, data, LANES, true, v + c, stride);
+        const int64_t some = lesser(step, count - c), at = s.start + from + c;
+        if (places != NULL)
+            unpooled_points(&w, x + at, places + at, some, v + c, stride);
+        else if (s.whole && some == LANES)
+            patch_points(&s, x + at, NULL, 0, LANES, true, v + c, stride);
         else
-            patch_points(&s, data, some, false, v + c, stride);
+            patch_points(&s, x + at, NULL, 0, some, false, v + c, stride);
     }
 }
 
 /* The points of step channels, of which count exist. */
-INLINED void gradient_points(const struct square *s, const float *data, int64_t count, int64_t step, bool all, float *w,
-                             int64_t stride, float *sums)
+INLINED void gradient_points(const struct square *s, const float *data, const struct unpooled *u, int64_t count,
+                             int64_t step, bool all, float *w, int64_t stride, float *sums)
 {
     lanes q[TILE][TILE], m[PATCH][TILE], r[PATCH], sum = {0};
-    fetch_next(s, data, TILE, false);
+    if (u == NULL) fetch_next(s, data, TILE, false);
     for (int j = 0; j < TILE; j++) {
-        for (int i = 0; i < TILE; i++) q[j][i] = pixel_load(s, data, i, j, count, all);
+        for (int i = 0; i < TILE; i++) q[j][i] = u != NULL ? u->pixel[i][j] : pixel_load(s, data, i, j, count, all);
         transform_gradient(q[j], 1, r);
         for (int i = 0; i < PATCH; i++) m[i][j] = r[i];
     }
@@ -99,19 +151,43 @@ INLINED void gradient_points(const struct square *s, const float *data, int64_t 
     }
 }
 
-void tile_gradient(const struct image *image, const float *dy, struct tile tile, int64_t from, int64_t count, float *w,
-                   int64_t stride, int64_t panel, float *sums)
+static __attribute__((noinline)) void unpooled_gradient(const struct windows *windows, const float *dy,
+                                                        const uint8_t *places, int64_t count, int64_t step, float *w,
+                                                        int64_t stride, float *sums)
 {
-    const struct square s = square_at(image, tile, TILE);
+    struct unpooled u;
+    if (windows->s.whole && count == LANES)
+        unpool(windows, WINDOW, dy, places, LANES, true, &u);
+    else
+        unpool(windows, WINDOW, dy, places, count, false, &u);
+    gradient_points(NULL, NULL, &u, count, step, false, w, stride, sums);
+}
+
+void tile_gradient(const struct image *image, const float *dy, const uint8_t *places, struct tile tile, int64_t from,
+                   int64_t count, float *w, int64_t stride, int64_t panel, float *sums)
+{
+    const struct windows windows = places != NULL ? windows_at(image, tile, TILE) : (struct windows){.odd = 0};
+    const struct square s = places != NULL ? windows.s : square_at(image, tile, TILE);
     const int64_t step = step_of(image);
     for (int64_t c = 0; c < count; c += step) {
-        const int64_t some = lesser(step, count - c);
-        const float *data = dy + s.start + from + c;
+        const int64_t some = lesser(step, count - c), at = s.start + from + c;
         float *to = w + c / PANEL * panel + c % PANEL;
-        if (s.whole && some == LANES)
-            gradient_points(&s, data, LANES, LANES, true, to, stride, sums + c);
+        if (places != NULL)
+            unpooled_gradient(&windows, dy + at, places + at, some, step, to, stride, sums + c);
+        else if (s.whole && some == LANES)
+            gradient_points(&s, dy + at, NULL, LANES, LANES, true, to, stride, sums + c);
         else
-            gradient_points(&s, data, some, step, false, to, stride, sums + c);
+            gradient_points(&s, dy + at, NULL, some, step, false, to, stride, sums + c);
+    }
+}
+
+INLINED void result_columns(const float *m, int64_t stride, lanes q[TILE][PATCH])
+{
+    lanes d[PATCH], r[TILE];
+    for (int j = 0; j < PATCH; j++) {
+        for (int i = 0; i < PATCH; i++) d[i] = lanes_load(m + (i * PATCH + j) * stride);
+        transform_result(d, 1, r);
+        for (int i = 0; i < TILE; i++) q[i][j] = r[i];
     }
 }
 
@@ -119,13 +195,9 @@ void tile_gradient(const struct image *image, const float *dy, struct tile tile,
 INLINED void result_pixels(const struct square *s, const float *m, int64_t stride, lanes bias, bool relu, int64_t count,
                            bool all, float *data)
 {
-    lanes q[TILE][PATCH], d[PATCH], r[TILE];
+    lanes q[TILE][PATCH], r[TILE];
     fetch_next(s, data, TILE, true);
-    for (int j = 0; j < PATCH; j++) {
-        for (int i = 0; i < PATCH; i++) d[i] = lanes_load(m + (i * PATCH + j) * stride);
-        transform_result(d, 1, r);
-        for (int i = 0; i < TILE; i++) q[i][j] = r[i];
-    }
+    result_columns(m, stride, q);
     for (int i = 0; i < TILE; i++) {
         transform_result(q[i], 1, r);
         for (int j = 0; j < TILE; j++) {
@@ -153,5 +225,52 @@ void tile_result(const struct image *image, const float *m, int64_t stride, stru
             result_pixels(&s, m + c, stride, add, relu, LANES, true, data);
         else
             result_pixels(&s, m + c, stride, add, relu, some, false, data);
+    }
+}
+
+/* Writes count lanes of a window's largest element and its place. */
+INLINED void window_store(lanes most, lane_bits place, bool relu, int64_t count, float *data, uint8_t *places)
+{
+    const lane_bits positive = most > (lanes){0};
+    if (relu) {
+        most = lanes_rectified(most);
+        place = (place & positive) | (lane_bits_all(PLACE_NONE) & ~positive);
+    }
+    lanes_store_part(data, most, count);
+    if (places != NULL) places_store(places, place, count);
+}
+
+INLINED void result_windows(const struct square *s, const float *m, int64_t stride, lanes bias, bool relu,
+                            int64_t count, float *data, uint8_t *places)
+{
+    lanes q[TILE][PATCH], r[WINDOW][TILE];
+    result_columns(m, stride, q);
+    for (int i = 0; i < TILE / WINDOW; i++) {
+        for (int k = 0; k < WINDOW; k++) transform_result(q[i * WINDOW + k], 1, r[k]);
+        for (int j = 0; j < TILE / WINDOW; j++) {
+            const int64_t at = i * s->row + j * s->pixel;
+            lanes most = r[0][j * WINDOW] + bias;
+            lane_bits place = {0};
+            for (int k = 1; k < PLACE_NONE; k++)
+                place_compare(r[k / WINDOW][j * WINDOW + k % WINDOW] + bias, k, &most, &place);
+            if (is_inside(s, i, j))
+                window_store(most, place, relu, count, data + at, places != NULL ? places + at : NULL);
+        }
+    }
+}
+
+void tile_pooled_result(const struct image *image, const float *m, int64_t stride, struct tile tile, int64_t from,
+                        int64_t count, const float *bias, bool relu, float *y, uint8_t *places)
+{
+    const struct square s = windows_at(image, tile, TILE).s;
+    const int64_t step = step_of(image);
+    for (int64_t c = 0; c < count; c += step) {
+        const int64_t some = lesser(step, count - c), at = s.start + from + c;
+        const lanes add = bias != NULL ? lanes_load_part(bias + from + c, some) : (lanes){0};
+        uint8_t *const place = places != NULL ? places + at : NULL;
+        if (some == LANES)
+            result_windows(&s, m + c, stride, add, relu, LANES, y + at, place);
+        else
+            result_windows(&s, m + c, stride, add, relu, some, y + at, place);
     }
 }

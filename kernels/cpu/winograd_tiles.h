@@ -12,24 +12,32 @@
 enum { TILE = 4, KERNEL = 3, PATCH = 6, POINTS = PATCH * PATCH };
 enum { CHANNELS_STEP = 16 }; /* to a multiple of which a tile's channels are padded in scratch */
 
+/* A tile holds whole windows of a 2x2 max pool of stride 2. Of a pooled image, each element has a byte: the number of
+ * its window's largest pixel in row order, PLACE_NONE where a relu has no gradient there. Tiles and patches are those
+ * of the image before the pool. */
+enum { WINDOW = 2, PLACE_NONE = WINDOW * WINDOW };
+
 /* A tile's or a patch's first pixel, which may lie outside of the image. */
 struct tile {
     int64_t sample, y, x;
 };
 
 /* v[point * stride + c] = the transformed patch's channel from + c, for c < count. Writes up to LANES - 1 floats
- * more in each point. */
-void tile_image(const struct image *image, const float *x, struct tile patch, int64_t from, int64_t count, float *v,
-                int64_t stride);
+ * more in each point. places unless NULL: image and x are the gradient of a pooled image. */
+void tile_image(const struct image *image, const float *x, const uint8_t *places, struct tile patch, int64_t from,
+                int64_t count, float *v, int64_t stride);
 
 /* The same of a tile of the result's gradient, in panels: w[point * stride + c / PANEL * panel + c % PANEL]; and
  * sums[c] = the sum of the tile's pixels, row by row. */
-void tile_gradient(const struct image *image, const float *dy, struct tile tile, int64_t from, int64_t count, float *w,
-                   int64_t stride, int64_t panel, float *sums);
+void tile_gradient(const struct image *image, const float *dy, const uint8_t *places, struct tile tile, int64_t from,
+                   int64_t count, float *w, int64_t stride, int64_t panel, float *sums);
 
 /* The tile's channels from + c, for c < count, of m[point * stride + c], with bias unless it is NULL, and relu. */
 void tile_result(const struct image *image, const float *m, int64_t stride, struct tile tile, int64_t from,
                  int64_t count, const float *bias, bool relu, float *y);
+/* The same of a pooled image, and its places unless they are NULL. */
+void tile_pooled_result(const struct image *image, const float *m, int64_t stride, struct tile tile, int64_t from,
+                        int64_t count, const float *bias, bool relu, float *y, uint8_t *places);
 
 /* Zeros count floats of rows rows of every point: products read more than exists, and are slow with denormal numbers,
  * which scratch may hold. */

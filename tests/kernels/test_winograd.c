@@ -142,13 +142,54 @@ static void judge_gradient(const struct images *x, const struct images *dy, int6
 }
 
 /* ---- The kernels. */
-/* A convolution and its results by the definition. */
+
+/* A convolution and its results by the definition. With a pool of y: the pool, its gradient, of which dy is made, and
+ * its places, as numbers. */
 struct problem {
-    struct images x, y, dx, dy;
+    struct images x, y, dx, dy, pool, dpool, places;
     int64_t padding;
     float *weights, *bias, *dw, *db;
-    bool relu, has_bias;
+    bool relu, has_bias, pooled;
 };
+
+/* Number of the window's place that has the gradient, 4: none; *most: its value. */
+static int judge_window(const struct images *y, int64_t sample, int64_t row, int64_t column, int64_t k, bool relu,
+                        float *most)
+{
+    int place = 0;
+    for (int i = 0; i < 4; i++) {
+        const float value = images_pixel(y, sample, row + i / 2, column + i % 2, k);
+        if (i > 0 && !(value > *most) && !(isnan(value) && !isnan(*most))) continue;
+        place = i, *most = value;
+    }
+    return relu && !(*most > 0) ? 4 : place;
+}
+
+static void judge_pool(struct problem *p)
+{
+    const struct images *y = &p->y;
+    const int64_t h = y->height / 2, w = y->width / 2, c = y->channels;
+    p->pooled = true;
+    p->pool = images_make(y->batch, h, w, c, 10), p->dpool = images_make(y->batch, h, w, c, 11);
+    p->places = images_make(y->batch, h, w, c, 12);
+    memset(p->dy.data, 0, (size_t)(y->batch * y->height * y->width * c) * 4);
+    for (int64_t i = 0; i < y->batch * h * w * c; i++) {
+        const int64_t sample = i / c / w / h, row = i / c / w % h * 2, column = i / c % w * 2;
+        const int place = judge_window(y, sample, row, column, i % c, p->relu, &p->pool.data[i]);
+        p->places.data[i] = (float)place;
+        if (place < 4)
+            p->dy.data[((sample * y->height + row + place / 2) * y->width + column + place % 2) * c + i % c] +=
+                p->dpool.data[i];
+    }
+}
+
+static void judge_gradients(struct problem *p)
+{
+    const int64_t inputs = p->x.channels, outputs = p->y.channels;
+    judge_input(&p->dy, p->weights, p->padding, &p->dx);
+    for (int64_t i = 0; i < outputs * inputs; i++)
+        judge_gradient(&p->x, &p->dy, p->padding, i % inputs, i / inputs, p->dw + i * 9, &p->db[i / inputs]);
+}
 
 static struct problem problem_make(int64_t batch, int64_t height, int64_t width, int64_t inputs, int64_t outputs,
                                    int64_t padding, bool relu, bool bias)
@@ -160,38 +201,51 @@ static struct problem problem_make(int64_t batch, int64_t height, int64_t width,
     p.weights = random_floats(outputs * inputs * 9, 5), p.dw = random_floats(outputs * inputs * 9, 6);
     p.bias = random_floats(outputs, 7), p.db = random_floats(outputs, 8);
     judge_forward(&p.x, p.weights, bias ? p.bias : NULL, relu, padding, &p.y);
-    judge_input(&p.dy, p.weights, padding, &p.dx);
-    for (int64_t i = 0; i < outputs * inputs; i++)
-        judge_gradient(&p.x, &p.dy, padding, i % inputs, i / inputs, p.dw + i * 9, &p.db[i / inputs]);
+    judge_gradients(&p);
     return p;
 }
 
 static void problem_free(struct problem *p)
 {
-    float *const all[] = {p->x.data, p->y.data, p->dx.data, p->dy.data, p->weights, p->bias, p->dw, p->db};
+    float *const all[] = {p->x.data,      p->y.data,  p->dx.data, p->dy.data, p->pool.data, p->dpool.data,
+                          p->places.data, p->weights, p->bias,    p->dw,      p->db};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
 }
 
 static void check_bits(const float *a, const float *b, int64_t count, const char *what)
 {
     for (int64_t i = 0; i < count; i++)
-        cr_assert(!memcmp(a + i, b + i, sizeof *a), "%s[%lld] is %.9g, by the definition %.9g", what, (long long)i,
-                  (double)a[i], (double)b[i]);
+        cr_assert(!memcmp(a + i, b + i, sizeof *a) || (isnan(a[i]) && isnan(b[i])),
+                  "%s[%lld] is %.9g, by the definition %.9g", what, (long long)i, (double)a[i], (double)b[i]);
 }
 
-/* Forward or the gradient of x. */
+/* count places; made: those that the definition has. To be freed. */
+static uint8_t *places_of(const struct problem *p, int64_t count, bool made)
+{
+    if (!p->pooled) return NULL;
+    uint8_t *places = malloc((size_t)count);
+    for (int64_t i = 0; i < count; i++) places[i] = made ? (uint8_t)p->places.data[i] : 255;
+    return places;
+}
+
+/* Forward or the gradient of x. y: of the pool, where there is one. */
 static void check_images(const struct problem *p, const struct winograd *w, enum conv_pass pass, const struct extent *x,
                          const struct extent *y)
 {
     const bool input = pass == CONV_INPUT;
-    const struct images *from = input ? &p->dy : &p->x, *to = input ? &p->dx : &p->y;
+    const struct images *dy = p->pooled ? &p->dpool : &p->dy, *judged = p->pooled ? &p->pool : &p->y;
+    const struct images *from = input ? dy : &p->x, *to = input ? &p->dx : judged;
     const struct extent *in = input ? y : x, *out = input ? x : y;
     float *source = spoiled_floats((size_t)in->count * 4), *result = spoiled_floats((size_t)out->count * 4);
     float *scratch = spoiled_floats(w->scratch);
     memcpy(source, from->data, (size_t)in->count * 4);
-    winograd_apply(w, source, p->weights, !input && p->has_bias ? p->bias : NULL, !input && p->relu, result, scratch);
+    uint8_t *places = places_of(p, y->count, input);
+    winograd_apply(w, source, p->weights, !input && p->has_bias ? p->bias : NULL, !input && p->relu, result, places,
+                   scratch);
     check_bits(result, to->data, to->batch * to->height * to->width * to->channels, input ? "dx" : "y");
-    free(source), free(result), free(scratch);
+    for (int64_t i = 0; p->pooled && i < y->count; i++)
+        cr_assert(places[i] == p->places.data[i], "place %lld is %d", (long long)i, places[i]);
+    free(source), free(result), free(scratch), free(places);
 }
 
 static void check_gradients(const struct problem *p, const struct winograd *w, const struct extent *x,
@@ -201,17 +255,20 @@ static void check_gradients(const struct problem *p, const struct winograd *w, c
     float *in = spoiled_floats((size_t)x->count * 4), *dy = spoiled_floats((size_t)y->count * 4),
           *scratch = spoiled_floats(w->scratch);
     float *dw = spoiled_floats((size_t)(outputs * inputs * 9) * 4), *db = spoiled_floats((size_t)outputs * 4);
-    memcpy(in, p->x.data, (size_t)x->count * 4), memcpy(dy, p->dy.data, (size_t)y->count * 4);
-    winograd_gradients(w, in, dy, dw, p->has_bias ? db : NULL, scratch);
+    memcpy(in, p->x.data, (size_t)x->count * 4),
+        memcpy(dy, p->pooled ? p->dpool.data : p->dy.data, (size_t)y->count * 4);
+    uint8_t *places = places_of(p, y->count, true);
+    winograd_gradients(w, in, dy, places, dw, p->has_bias ? db : NULL, scratch);
     check_bits(dw, p->dw, outputs * inputs * 9, "dw");
     if (p->has_bias) check_bits(db, p->db, outputs, "db");
-    free(in), free(dy), free(scratch), free(dw), free(db);
+    free(in), free(dy), free(scratch), free(dw), free(db), free(places);
 }
 
 /* Every pass at limits of scratch from unlimited down to too little; returns how many were enough. */
 static int check_limits(const struct problem *p, int threads)
 {
     const struct extent x = images_extent(&p->x), y = images_extent(&p->y);
+    const struct extent written = p->pooled ? images_extent(&p->pool) : y;
     int enough = 0;
     omp_set_num_threads(threads);
     for (enum conv_pass pass = 0; pass < CONV_PASSES; pass++) {
@@ -219,10 +276,11 @@ static int check_limits(const struct problem *p, int threads)
         for (uint64_t limit = UINT64_MAX; winograd_make(pass, &x, &y, p->padding, threads, limit, &w);
              limit = w.scratch / 5 * 4, enough++) {
             cr_assert(w.scratch > 0 && w.scratch <= limit && w.scratch <= WINOGRAD_SCRATCH);
+            if (p->pooled) w.pooled = image_of(&written);
             if (pass == CONV_PARAMS)
-                check_gradients(p, &w, &x, &y);
+                check_gradients(p, &w, &x, &written);
             else
-                check_images(p, &w, pass, &x, &y);
+                check_images(p, &w, pass, &x, &written);
         }
     }
     return enough;
@@ -249,8 +307,35 @@ Test(winograd, has_the_bits_of_its_definition, .timeout = 300)
 Test(winograd, has_the_same_bits_with_any_threads_and_limit, .timeout = 300)
 {
     struct problem p = problem_make(3, 30, 29, 75, 133, 1, true, true);
-    for (int threads = 1; threads <= 3; threads++) cr_expect(check_limits(&p, threads) >= 12, "%d threads", threads);
+    for (int pool = 0; pool < 2; pool++) {
+        if (pool) judge_pool(&p), judge_gradients(&p);
+        for (int threads = 1; threads <= 3; threads++)
+            cr_expect(check_limits(&p, threads) >= 12, "%d threads", threads);
+    }
     problem_free(&p);
+}
+
+/* Pools of even and odd images. The first sample is 0, so that all pixels of a window are equal; the last one has a
+ * NaN, whose windows have NaNs and numbers. */
+Test(winograd, a_pool_has_the_bits_of_one_of_its_own, .timeout = 300)
+{
+    static const struct {
+        int64_t height, width, inputs, outputs, padding;
+        bool relu, bias;
+    } rows[] = {{8, 8, 16, 32, 1, true, true},  {9, 13, 20, 37, 1, true, true},  {14, 14, 3, 16, 1, false, true},
+                {6, 11, 40, 70, 2, true, true}, {13, 12, 8, 12, 0, false, true}, {2, 2, 1, 1, 1, true, false},
+                {7, 5, 16, 5, 3, true, false}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct problem p = problem_make(4, rows[i].height, rows[i].width, rows[i].inputs, rows[i].outputs,
+                                        rows[i].padding, rows[i].relu, rows[i].bias);
+        const int64_t sample = rows[i].height * rows[i].width * rows[i].inputs;
+        memset(p.x.data, 0, (size_t)sample * 4);
+        p.x.data[4 * sample - 1] = NAN;
+        judge_forward(&p.x, p.weights, p.has_bias ? p.bias : NULL, p.relu, p.padding, &p.y);
+        judge_pool(&p), judge_gradients(&p);
+        check_limits(&p, 2);
+        problem_free(&p);
+    }
 }
 
 Test(winograd, scratch_is_bounded_for_every_layer)
@@ -303,7 +388,7 @@ Test(winograd, a_relu_keeps_nan)
     cr_assert(winograd_make(CONV_FORWARD, &e, &e, 1, 1, UINT64_MAX, &w));
     float *scratch = spoiled_floats(w.scratch), *y = spoiled_floats((size_t)e.count * 4);
     p.x.data[0] = NAN;
-    winograd_apply(&w, p.x.data, p.weights, p.bias, true, y, scratch);
+    winograd_apply(&w, p.x.data, p.weights, p.bias, true, y, NULL, scratch);
     cr_expect(isnan(y[0]) && !isnan(y[e.count - 1]));
     free(scratch), free(y);
     problem_free(&p);

@@ -27,13 +27,18 @@ static void make_batch(const struct bench *bench, uint32_t step, float *x, int32
         }
 }
 
-struct bench set_up_graph(const struct net *net, const char *backend, struct graph *graph)
+struct bench set_up_conv(const struct net *net, const char *backend, struct graph *graph, enum conv_algorithm algorithm)
 {
-    struct backend_options options = {.threads = 2, .scratch_limit = 1 << 20};
+    struct backend_options options = {.threads = 2, .conv_algorithm = (int)algorithm, .scratch_limit = 1 << 20};
     struct bench b = {.net = net, .graph = graph};
     cr_assert(backend_open(backend, &options, &b.backend) == ST_OK, "%s", status_message());
     cr_assert(network_prepare(b.graph, b.backend, &b.network) == ST_OK, "%s", status_message());
     return b;
+}
+
+struct bench set_up_graph(const struct net *net, const char *backend, struct graph *graph)
+{
+    return set_up_conv(net, backend, graph, CONV_AUTO);
 }
 
 struct bench set_up(const struct net *net, const char *backend, enum relu_save relu)

@@ -45,6 +45,8 @@ struct trace {
 };
 
 struct bench set_up_graph(const struct net *net, const char *backend, struct graph *graph);
+struct bench set_up_conv(const struct net *net, const char *backend, struct graph *graph,
+                         enum conv_algorithm algorithm);
 struct bench set_up(const struct net *net, const char *backend, enum relu_save relu);
 void tear_down(struct bench *bench);
 

@@ -129,48 +129,73 @@ Test(equality, mobile_cuda) { compare_on_device(&nets[6]); }
 Test(equality, decoder_cuda) { compare_on_device(&nets[7]); }
 Test(equality, frozen_cuda) { compare_on_device(&nets[8]); }
 
-/* Relus taken after their pools, whatever they keep, against all of them where they were written: each policy once. */
-static void compare_after_pools(const struct net *net, const char *backend)
+/* What a graph has done before it is prepared. */
+enum joined { RELUS_AFTER_POOLS = 1, POOLS_IN_CONVS = 2 };
+
+static struct bench set_up_joined(const struct net *net, const char *backend, enum relu_save relu, int joined)
+{
+    struct graph *graph = net_build(net, relu);
+    int moved = 0, fused = 0;
+    if (joined & RELUS_AFTER_POOLS) graph_select_first(graph);
+    for (int i = 0; i < graph->nodes; i++) moved += graph->node[i].relu_of_input;
+    graph->pool_in_conv = joined & POOLS_IN_CONVS;
+    struct bench bench = set_up_conv(net, backend, graph, CONV_WINOGRAD);
+    for (int i = 0; i < graph->nodes; i++) fused += graph->node[i].pool != NULL;
+    cr_assert((moved > 0) == ((joined & RELUS_AFTER_POOLS) != 0), "%s: %d relus moved", net->name, moved);
+    cr_assert((fused > 0) == (joined & POOLS_IN_CONVS && strcmp(backend, "cuda")), "%s: %d pools fused", net->name,
+              fused);
+    return bench;
+}
+
+/* Relus taken after their pools and pools within their convolutions, whatever relus keep, against every layer as
+ * written: each policy once. */
+static void compare_joined(const struct net *net, const char *backend, int joined)
 {
     static struct comparison c;
     c = (struct comparison){.net = net, .steps = 3};
     struct trial t = {.learner = &momentum, .drop_dead = true, .steps = c.steps, .rng = RNG_COUNTER};
-    struct bench bench = set_up(net, backend, RELU_OUTPUT);
+    struct bench bench = set_up_joined(net, backend, RELU_OUTPUT, 0);
     t.bench = &bench;
     t.policy = policy_find("store_all");
     run(&t, &c.baseline[t.rng]);
     tear_down(&bench);
     for (enum relu_save relu = RELU_OUTPUT; relu <= RELU_BITS; relu++) {
-        struct graph *graph = net_build(net, relu);
-        int moved = 0;
-        graph_select_first(graph);
-        for (int i = 0; i < graph->nodes; i++) moved += graph->node[i].relu_of_input;
-        cr_assert(moved > 0, "%s", net->name);
-        bench = set_up_graph(net, backend, graph);
+        bench = set_up_joined(net, backend, relu, joined);
         c.runs = 0;
         for (const struct policy *const *p = policy_table; *p; p++) {
             if ((*p)->needs_slices) continue;
             t.policy = *p;
-            t.settings = region_text(graph->region, "%s budget=100%%", tried_settings(&bench, 0));
+            t.settings = region_text(bench.graph->region, "%s budget=100%%", tried_settings(&bench, 0));
             compare_plan(&c, &t, 0);
         }
         tear_down(&bench);
     }
-    printf("%s on %s, relus after pools: %d different plans and memory modes\n", net->name, backend, c.compared);
+    printf("%s on %s, joined %d: %d different plans and memory modes\n", net->name, backend, joined, c.compared);
 }
 
-static void compare_all_after_pools(const char *backend)
+/* The frozen net's relus stay where they are. */
+static void compare_all_joined(const char *backend, int joined)
 {
-    const struct net *const all[] = {&nets[2], &pooled_net};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) compare_after_pools(all[i], backend);
+    const struct net *const all[] = {&nets[2], &pooled_net, &nets[8]};
+    const size_t count = sizeof all / sizeof *all - (joined & RELUS_AFTER_POOLS ? 1 : 0);
+    for (size_t i = 0; i < count; i++) compare_joined(all[i], backend, joined);
 }
 
-Test(equality, relus_after_pools_ref) { compare_all_after_pools("ref"); }
-Test(equality, relus_after_pools_cpu) { compare_all_after_pools("cpu"); }
-Test(equality, relus_after_pools_cuda)
+static void compare_joined_on_device(int joined)
 {
     if (!backend_opens("cuda")) cr_skip_test("no device");
-    compare_after_pools(&pooled_net, "cuda");
+    compare_joined(&pooled_net, "cuda", joined);
+}
+
+Test(equality, relus_after_pools_ref) { compare_all_joined("ref", RELUS_AFTER_POOLS); }
+Test(equality, relus_after_pools_cpu) { compare_all_joined("cpu", RELUS_AFTER_POOLS); }
+Test(equality, relus_after_pools_cuda) { compare_joined_on_device(RELUS_AFTER_POOLS); }
+Test(equality, pools_in_convs_ref) { compare_all_joined("ref", POOLS_IN_CONVS); }
+Test(equality, pools_in_convs_cpu) { compare_all_joined("cpu", POOLS_IN_CONVS); }
+Test(equality, pools_in_convs_cuda) { compare_joined_on_device(POOLS_IN_CONVS); }
+Test(equality, pools_in_convs_and_relus_after_pools_cpu)
+{
+    compare_all_joined("cpu", POOLS_IN_CONVS | RELUS_AFTER_POOLS);
 }
 
 /* Two copies of state a parameter, over many steps. */

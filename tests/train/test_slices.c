@@ -79,6 +79,7 @@ static struct counts compare_on(const char *backend, const struct net *from, int
                 sliced_graph(graph, slices, whole ? whole + 1 : 0, &source);
                 graph->fused_update = draw_below(&source, 2);
                 graph->update_part = draw_below(&source, 2) ? 1 << 12 : 0;
+                graph->pool_in_conv = draw_below(&source, 2);
                 struct bench bench = set_up_graph(&net, backend, graph);
                 compare_all(&bench, &source, &counts, what);
                 tear_down(&bench);
