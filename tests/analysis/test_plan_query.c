@@ -130,24 +130,91 @@ Test(query, layers_that_are_not_sliced_are_named)
     cli_close(&cli);
 }
 
-/* Text and JSON of the plan name them; the run and verify prove equal bits. */
-Test(query, relus_after_pools_give_equal_runs)
+/* Text and JSON of the plan name the nodes; the run and verify prove equal bits. */
+static void check_moved(const char *key, const char *says, const char *list)
 {
     struct cli cli;
+    char command[256], off[64];
     open_cnn(&cli);
-    cli_expect(&cli, 0, "plan cnn.yaml relu_after_pool=true");
-    cli_says(&cli, "\nrelus taken after their pools: max_pool1, max_pool2\n");
-    json_t *written = ask(&cli, "policy=store_all"), *after = ask(&cli, "policy=store_all relu_after_pool=true");
-    cr_expect(json_array_size(json_object_get(written, "relus_after_pools")) == 0);
-    cr_expect(json_array_size(json_object_get(after, "relus_after_pools")) == 2);
-    cr_expect(bytes_of(after, "live_peak_bytes") < bytes_of(written, "live_peak_bytes"));
-    json_decref(written), json_decref(after);
-    cli_expect(&cli, 0, "run cnn.yaml steps=3 relu_after_pool=true baseline.relu_after_pool=false");
-    cli_says(&cli, "EQUAL IN EVERY BIT");
-    cli_run(&cli, "export TMPDIR=$PWD; set -- results/cnn/*.h5", "verify $1");
-    cli_says(&cli, "same bits");
-    cli_run(&cli, "export TMPDIR=$PWD; set -- results/cnn/*.h5", "verify $2");
-    cli_says(&cli, "same bits");
+    snprintf(command, sizeof command, "plan cnn.yaml %s=true", key);
+    cli_expect(&cli, 0, command);
+    cli_says(&cli, says);
+    snprintf(command, sizeof command, "policy=store_all %s=true", key);
+    json_t *written = ask(&cli, "policy=store_all"), *moved = ask(&cli, command);
+    cr_expect(json_array_size(json_object_get(written, list)) == 0);
+    cr_expect(json_array_size(json_object_get(moved, list)) == 2);
+    cr_expect(bytes_of(moved, "live_peak_bytes") < bytes_of(written, "live_peak_bytes"));
+    json_decref(written), json_decref(moved);
+    for (int slices = 1; slices <= 2; slices++) {
+        snprintf(off, sizeof off, "baseline.%s=false slices=%d", key, slices);
+        snprintf(command, sizeof command, "run cnn.yaml steps=3 %s=true %s", key, off);
+        cli_expect(&cli, 0, command);
+        cli_says(&cli, "EQUAL IN EVERY BIT");
+    }
+    for (int file = 1; file <= 4; file++) {
+        snprintf(command, sizeof command, "verify $%d", file);
+        cli_run(&cli, "export TMPDIR=$PWD; set -- results/cnn/*.h5", command);
+        cli_says(&cli, "same bits");
+    }
+    cli_close(&cli);
+}
+
+Test(query, relus_after_pools_give_equal_runs)
+{
+    check_moved("relu_after_pool", "\nrelus taken after their pools: max_pool1, max_pool2\n", "relus_after_pools");
+}
+
+Test(query, pools_in_convolutions_give_equal_runs)
+{
+    check_moved("pool_in_conv", "\nconvolutions that compute their pools: conv2, conv5\n", "pools_in_convs");
+}
+
+/* Pools of 2x2 and stride 2 alone, of the only output that reads a convolution; on cpu, of one by Winograd. */
+Test(query, pools_in_convolutions_are_those_that_a_kernel_takes)
+{
+    static const char layers[] = "rematch: 1\nname: pools\nmodel:\n  layers:\n"
+                                 "    - conv: {name: plain, channels: 16, kernel: 3, padding: 1, activation: relu}\n"
+                                 "    - max_pool: {kernel: 2}\n"
+                                 "    - conv: {name: odd, channels: 16, kernel: 3}\n"
+                                 "    - max_pool: {kernel: 2, stride: 2, activation: relu}\n"
+                                 "    - conv: {name: large, channels: 16, kernel: 5, padding: 3}\n"
+                                 "    - max_pool: {kernel: 2}\n"
+                                 "    - conv: {name: strided, channels: 16, kernel: 3, padding: 2, stride: 2}\n"
+                                 "    - max_pool: {kernel: 2}\n"
+                                 "    - upsample: {factor: 8}\n"
+                                 "    - conv: {channels: 64, kernel: 3, padding: 1}\n"
+                                 "    - conv: {name: groups, channels: 64, kernel: 3, padding: 1, groups: 2}\n"
+                                 "    - max_pool: {kernel: 2}\n"
+                                 "    - conv: {channels: 16, kernel: 3, padding: 1}\n    - avg_pool: {kernel: 2}\n"
+                                 "    - upsample: {factor: 4}\n"
+                                 "    - conv: {channels: 16, kernel: 3, padding: 1}\n"
+                                 "    - max_pool: {kernel: 3, stride: 2}\n"
+                                 "    - conv: {channels: 16, kernel: 3, padding: 1}\n"
+                                 "    - max_pool: {kernel: 2, stride: 1}\n"
+                                 "    - conv: {channels: 16, kernel: 3, padding: 1}\n"
+                                 "    - max_pool: {kernel: 2, padding: 1}\n"
+                                 "    - conv: {channels: 16, kernel: 3, padding: 1}\n"
+                                 "    - residual: {layers: [max_pool: {kernel: 2}, upsample: {factor: 2}]}\n"
+                                 "    - conv: {channels: 16, kernel: 3, padding: 1}\n    - batch_norm\n"
+                                 "    - max_pool: {kernel: 2}\n    - max_pool: {kernel: 2}\n"
+                                 "    - flatten\n    - linear: {units: classes}\n"
+                                 "data: {name: synthetic, shape: [61, 61, 3], classes: 5}\nbatch: 32\nsteps: 1\n"
+                                 "pool_in_conv: true\noptimizer: {name: sgd, lr: 0.1}\n";
+    static const char *const cases[][2] = {{"backend=cpu", "plain, odd\n"},
+                                           {"backend=cpu conv.algorithm=winograd", "plain, odd\n"},
+                                           {"backend=cpu conv.algorithm=direct", NULL},
+                                           {"backend=cpu pool_in_conv=false", NULL},
+                                           {"backend=ref", "plain, odd, large, strided, groups\n"}};
+    struct cli cli;
+    cli_open(&cli);
+    cli_file(&cli, "pools.yaml", layers);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char command[128], says[128];
+        snprintf(command, sizeof command, "plan pools.yaml %s", cases[i][0]);
+        snprintf(says, sizeof says, "\nconvolutions that compute their pools: %s", cases[i][1] ? cases[i][1] : "");
+        cli_expect(&cli, 0, command);
+        cr_expect((strstr(cli.out, says) != NULL) == (cases[i][1] != NULL), "%s: %s", command, cli.out);
+    }
     cli_close(&cli);
 }
 

@@ -261,6 +261,7 @@ Test(overrides, change_the_figures_of_their_keys)
                  {"policy=sqrt", "---al"},
                  {"relu_save=bits", "---al"},
                  {"relu_after_pool=true", "---al"},
+                 {"pool_in_conv=true", "---al"},
                  {"drop_dead=false", "---al"},
                  {"baseline.relu_save=bits", "---al"},
                  {"batch=4", "-----"},

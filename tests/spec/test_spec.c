@@ -96,7 +96,8 @@ Test(spec, missing_keys_get_their_defaults)
         "lr_schedule: {name: constant}\n"
         "backend: {name: cpu, threads: 0, layout: auto}\nprecision: fp32\nconv: {algorithm: auto, scratch_limit: "
         "128MiB}\n"
-        "relu_save: output\nrelu_after_pool: false\nrng: counter\ncommit: once\nmemory: planned\ndrop_dead: "
+        "relu_save: output\nrelu_after_pool: false\npool_in_conv: false\nrng: counter\ncommit: once\nmemory: "
+        "planned\ndrop_dead: "
         "true\nupdate: separate\nupdate_part: 0\npolicy: {name: "
         "store_all}\ncosts: {name: "
         "flops}\ncheck: none\n"
@@ -138,7 +139,8 @@ Test(spec, every_key_is_read)
         "data: {name: ones, shape: 16, classes: 3}\nbatch: 8\nsteps: 5\nseed: 9\nloss: cross_entropy\n"
         "optimizer: {name: sgd, lr: 0.5, momentum: 0.9, weight_decay: 1e-4}\n"
         "backend: {name: cpu, threads: 2, layout: channels_last}\nconv: {algorithm: winograd, scratch_limit: 1.5MiB}\n"
-        "relu_save: bits\nrelu_after_pool: true\nrng: mask\ncommit: once\nmemory: poison\ndrop_dead: false\n"
+        "relu_save: bits\nrelu_after_pool: true\npool_in_conv: true\nrng: mask\ncommit: once\nmemory: "
+        "poison\ndrop_dead: false\n"
         "policy: {name: segments, segments: 2, unit: stage, keep_last: false, keep_saved: false}\ncheck: recompute\n"
         "fault: {kind: stale_read, step: 4, node: linear1}\nrecord: {state: true, digests: false, memory_steps: [3]}\n"
         "costs: {name: measured, file: a/costs.yaml}\n"
@@ -154,6 +156,7 @@ Test(spec, every_key_is_read)
               spec->backend_options.conv_algorithm == CONV_WINOGRAD);
     cr_expect(spec->backend_options.scratch_limit == 3u << 19 && spec->relu_save == 1 && spec->rng == RNG_MASK);
     cr_expect(spec->memory == MEMORY_POISON && !spec->drop_dead && spec->check == 1 && spec->relu_after_pool);
+    cr_expect(spec->pool_in_conv);
     cr_expect(strstr(spec->resolved, "{name: segments, segments: 2, unit: stage, keep_last: false, keep_saved: false}"),
               "%s", spec->resolved);
     cr_expect(spec->fault_kind == FAULT_STALE_READ && spec->fault_step == 4 && !strcmp(spec->fault_node, "linear1"));

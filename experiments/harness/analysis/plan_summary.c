@@ -20,7 +20,7 @@ static void add_plan(const struct plan *plan, json_t *all)
     const struct network *network = plan->network;
     const struct slicing slicing = graph_slicing(network->graph);
     int forwards = 0;
-    json_t *bits = json_array(), *after = json_array(), *whole = json_array();
+    json_t *bits = json_array(), *after = json_array(), *pools = json_array(), *whole = json_array();
     int64_t parameters = 0;
     for (int i = 0; i < network->graph->parameters; i++) parameters += network->graph->parameter[i].elements;
     if (network->backend) PUT(all, "parameters", parameters); /* a graph file has bytes alone */
@@ -29,6 +29,7 @@ static void add_plan(const struct plan *plan, json_t *all)
         forwards += network_has_forward(network, i);
         if (f->signs && f->saved) ADD(bits, network->graph->node[i].name);
         if (network->graph->node[i].relu_of_input) ADD(after, network->graph->node[i].name);
+        if (network->graph->node[i].pool) ADD(pools, network->graph->node[i].name);
         if (slicing.slices > 1 && slicing_whole(&slicing, i)) ADD(whole, network->graph->node[i].name);
     }
     PUT_ALL(all, KEY("slices", slicing.slices), KEY("whole_layers", whole), KEY("static_bytes", plan_static(plan)),
@@ -38,7 +39,7 @@ static void add_plan(const struct plan *plan, json_t *all)
             KEY("live_peak", json_named(category_names, plan->peak_by_category, CATEGORIES)),
             KEY("recomputations", plan->recomputations), KEY("time", plan->time), KEY("slowdown", plan->slowdown),
             KEY("nodes", forwards), KEY("schedule", plan->schedule), KEY("relu_bits", bits),
-            KEY("relus_after_pools", after), KEY("hash", DIGEST_TEXT(plan->hash)));
+            KEY("relus_after_pools", after), KEY("pools_in_convs", pools), KEY("hash", DIGEST_TEXT(plan->hash)));
 }
 
 static json_t *json_of_bounds(const struct bounds *bounds, const struct plan *plan)

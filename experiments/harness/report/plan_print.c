@@ -245,6 +245,7 @@ void plan_summary_print(const struct plan_summary *summary, FILE *out)
     text_schedule(json_string_at(all, "schedule"), out);
     fputc('\n', out);
     print_names(json_object_get(all, "relus_after_pools"), "relus taken after their pools: ", out);
+    print_names(json_object_get(all, "pools_in_convs"), "convolutions that compute their pools: ", out);
     print_names(json_object_get(all, "relu_bits"), "relus that save sign bits: ", out);
     print_choices(summary, exact, out);
     if (!exact)

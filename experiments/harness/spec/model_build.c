@@ -386,6 +386,7 @@ enum status model_build(struct spec *spec, const struct dataset *data, struct gr
     struct building b = {.spec = spec, .data = data};
     *graph = NULL;
     TRY(graph_create(&data->shape, spec->batch, &b.graph));
+    b.graph->pool_in_conv = spec->pool_in_conv;
     b.graph->fused_update = spec->update == UPDATE_FUSED;
     b.graph->update_part = spec->update_part;
     region_auto *region = b.region = region_create();

@@ -78,6 +78,7 @@ struct spec {
     struct backend_options backend_options;
     int relu_save;        /* enum relu_save */
     bool relu_after_pool; /* graph_select_first() */
+    bool pool_in_conv;    /* of struct graph */
     int rng;              /* enum rng_mode */
     int commit;           /* 1: every forward moves the running state */
     int memory;           /* enum memory_mode */

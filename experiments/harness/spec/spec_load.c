@@ -20,8 +20,8 @@ struct loader {
 
 /* ---- the baseline ---- */
 
-static const char *const own_keys[] = {"backend",   "check",           "conv", "drop_dead", "memory", "record",
-                                       "relu_save", "relu_after_pool", "rng",  "update",    NULL};
+static const char *const own_keys[] = {"backend",   "check",           "conv",         "drop_dead", "memory", "record",
+                                       "relu_save", "relu_after_pool", "pool_in_conv", "rng",       "update", NULL};
 
 const struct wrong_value spec_wrong_values[] = {{"rng", "unsafe", "stash"}, {"commit", "every", "once"}, {.key = NULL}};
 

@@ -48,6 +48,8 @@ const struct setting spec_keys[] = {
      "tensor that a relu saves for its backward"},
     {"relu_after_pool", SETTING_BOOL, MEMBER(relu_after_pool), 0, 0, "false", NULL,
      "move a fused relu behind the max pool that alone reads it: same results, a smaller saved tensor"},
+    {"pool_in_conv", SETTING_BOOL, MEMBER(pool_in_conv), 0, 0, "false", NULL,
+     "compute a 2x2 max pool with the convolution that it alone reads, without the image between: same results"},
     {"rng", SETTING_CHOICE, MEMBER(rng), 0, 0, "counter", rng_names, "source of dropout's random numbers"},
     {"commit", SETTING_CHOICE, MEMBER(commit), 0, 0, "once", commit_names,
      "forwards that move the running state: the first of a step, or recomputations too, which is wrong"},
@@ -230,16 +232,14 @@ const struct other_key spec_other_keys[] = {
      "runs each combination: {policy.segments: [1, 2, 5], seed: {from: 1, to: 3}}; zip, exclude", false},
     {.key = NULL}};
 
-const char *const spec_order[] = {"rematch",      "name",        "title",       "published",
-                                  "model",        "data",        "batch",       "slices",
-                                  "whole_layers", "steps",       "epochs",      "seed",
-                                  "loss",         "optimizer",   "lr_schedule", "backend",
-                                  "precision",    "conv",        "relu_save",   "relu_after_pool",
-                                  "rng",          "commit",      "memory",      "drop_dead",
-                                  "update",       "update_part", "policy",      "plan",
-                                  "costs",        "check",       "fault",       "record",
-                                  "eval",         "baseline",    "state_every", "expect",
-                                  "sweep",        "results",     NULL};
+const char *const spec_order[] = {"rematch",      "name",        "title",  "published",    "model",
+                                  "data",         "batch",       "slices", "whole_layers", "steps",
+                                  "epochs",       "seed",        "loss",   "optimizer",    "lr_schedule",
+                                  "backend",      "precision",   "conv",   "relu_save",    "relu_after_pool",
+                                  "pool_in_conv", "rng",         "commit", "memory",       "drop_dead",
+                                  "update",       "update_part", "policy", "plan",         "costs",
+                                  "check",        "fault",       "record", "eval",         "baseline",
+                                  "state_every",  "expect",      "sweep",  "results",      NULL};
 
 /* ---- which numbers a key changes ---- */
 
@@ -253,12 +253,13 @@ enum {
 /* A key changes the numbers of its row, as do the keys below it; a key without a row changes every number. */
 static const struct {
     unsigned numbers;
-    const char *keys[9];
+    const char *keys[10];
 } effects[] = {
     {0, {"rematch", "name", "title", "results", "expect", "published", "sweep", "state_every"}},
     {0, {"backend.threads"}}, /* the default depends on the machine */
     {LEARNING, {"data.samples", "steps", "epochs", "seed", "optimizer.lr", "lr_schedule"}},
-    {PLAN, {"relu_save", "relu_after_pool", "drop_dead", "update", "policy", "plan", "costs", "baseline"}},
+    {PLAN,
+     {"relu_save", "relu_after_pool", "pool_in_conv", "drop_dead", "update", "policy", "plan", "costs", "baseline"}},
     {TIME, {"memory", "check", "record"}},
     {1 << EXPECT_PEAK_RATIO | 1 << EXPECT_ACCURACY, {"eval"}}, /* it may need the larger arena */
 };
