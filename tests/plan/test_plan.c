@@ -6,6 +6,7 @@
 
 #include "plan/plan.h"
 #include "policies/policy.h"
+#include "tests/support/device_mirror.h"
 #include "tests/support/layer_settings.h"
 #include "tests/support/policy_text.h"
 #include "tests/support/small_networks.h"
@@ -188,4 +189,39 @@ Test(plan, an_evaluation_goes_forward_only)
     schedule_append(&schedule, STEP_BACKWARD, 0, s.graph->nodes);
     cr_assert(schedule_check(&schedule, &(struct slicing){s.graph->nodes, 1, NULL}, true) == ST_SPEC);
     net_release(&s);
+}
+
+/* Within one budget, in slices. */
+static struct plan *plan_pooled(struct bound_net *b, bool pools)
+{
+    int mixing;
+    b->graph = net_build(&vgg, RELU_BITS);
+    cr_assert(graph_slice(b->graph, 8, true, &mixing) == ST_OK, "%s", status_message());
+    graph_select_first(b->graph);
+    b->graph->pool_in_conv = pools;
+    b->graph->fused_update = true;
+    b->graph->update_part = 32 << 20;
+    const struct backend_options options = {.threads = 2, .scratch_limit = 16 << 20};
+    cr_assert(backend_open("cpu", &options, &b->backend) == ST_OK, "%s", status_message());
+    cr_assert(network_prepare(b->graph, b->backend, &b->network) == ST_OK, "%s", status_message());
+    return policy_text_plan(b->network, "optimal", "budget=1507MiB",
+                            &(struct plan_options){.lower = {.drop_dead = true}});
+}
+
+/* A stretch that runs again slice by slice keeps the places of its last convolution's pool, as a plan without fused
+ * pools keeps the pool's indices. */
+Test(plan, vgg16_in_slices_is_no_slower_with_pools_in_convolutions)
+{
+    if (!backend_opens("cpu")) cr_skip_test("no cpu backend");
+    struct bound_net b[2];
+    struct plan *plan[2];
+    for (int pools = 0; pools < 2; pools++) plan[pools] = plan_pooled(&b[pools], pools);
+    cr_expect(plan[1]->slowdown <= plan[0]->slowdown + 1e-4, "%f with pools in convolutions, %f", plan[1]->slowdown,
+              plan[0]->slowdown);
+    for (int pools = 0; pools < 2; pools++) {
+        printf("pools %d: slowdown %.4f, live peak %.1f MiB\n", pools, plan[pools]->slowdown,
+               (double)plan[pools]->live_peak / MIB);
+        plan_destroy(plan[pools]);
+        net_release(&b[pools]);
+    }
 }
