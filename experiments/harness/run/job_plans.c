@@ -96,8 +96,9 @@ void job_warn(const struct job *job)
                                    "computes the whole batch at once, and has 64 KiB at least",
                                    BYTES_TEXT(spec->update_part)));
     if (!strcmp(job_backend(job)->isa, "scalar"))
-        report_warning("the kernels of this build use no fused multiply-adds of the processor: each is a call of fmaf(), "
-                       "in the same bits and many times slower; build for one with AVX2, MARCH=native or x86-64-v3");
+        report_warning(
+            "the kernels of this build use no fused multiply-adds of the processor: each is a call of fmaf(), "
+            "in the same bits and many times slower; build for one with AVX2, MARCH=native or x86-64-v3");
     if (spec->optimizer_settings.lr == 0) report_warning("optimizer.lr: 0: no step changes a parameter");
 }
 
