@@ -177,7 +177,7 @@ static void own_run(const struct own *own, enum conv_pass pass)
         winograd_apply(&own->winograd, pass == CONV_INPUT ? own->y : own->x, own->w, NULL, false,
                        pass == CONV_INPUT ? own->x : own->y, NULL, own->scratch);
     else if (pass == CONV_INPUT)
-        conv_product_input(&own->product, own->y, own->w, own->x, own->scratch);
+        conv_product_input(&own->product, own->y, own->w, NULL, own->x, own->scratch);
     else
         conv_product_forward(&own->product, own->x, own->w, NULL, false, own->y, own->scratch);
 }

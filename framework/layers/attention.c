@@ -5,10 +5,10 @@
  *
  *     P = softmax(Q K^T / sqrt d) over the keys that are tokens,   y = drop(P) V
  *
- * A key that is padding (the mask of value 0) has probability 0, and with causal every key after its query, so that a
- * decoder sees the past alone; where a query sees no key at all, every probability is 0 and so is y. With rope the pair
- * (2 i, 2 i + 1) of the t-th query and key of each head is first turned by the angle t 10000^(-2 i / d) (Su et al.,
- * "RoFormer", 2021). Dropout's element is (head * T + query) * T + key of the sample.
+ * A key that is padding (the mask of value 0; images have none) has probability 0, and with causal every key after its
+ * query, so that a decoder sees the past alone; where a query sees no key at all, every probability is 0 and so is y.
+ * With rope the pair (2 i, 2 i + 1) of the t-th query and key of each head is first turned by the angle t 10000^(-2 i /
+ * d) (Su et al., "RoFormer", 2021). Dropout's element is (head * T + query) * T + key of the sample.
  *
  * Saved tensors: P before dropout; the mask is drawn again. With save: nothing the backward computes P again with the
  * forward's arithmetic, so both settings give equal bits. The gradients, R being drop's factor, 0 or 1 / (1 - rate):
@@ -59,17 +59,21 @@ static enum status infer(const void *settings, const struct shape *inputs, struc
     char text[96];
     const struct settings *s = settings;
     const struct shape *x = &inputs[0];
-    TRY(tokens_expected(&inputs[1]));
+    const bool masked = inputs[1].rank != 3;
+    TRY(sequence_expected(x));
+    if (masked) TRY(tokens_expected(&inputs[1]));
+    if (masked && x->dim[0] != inputs[1].dim[1])
+        return fail(ST_SPEC, "expects the batch's %lld tokens, of which some may be padding; its input is %s",
+                    (long long)inputs[1].dim[1], shape_print(x, text));
     if (s->heads % kv_heads_of(s))
         return fail(ST_SPEC, "kv_heads is %lld; expected a divisor of its %lld heads", (long long)s->kv_heads,
                     (long long)s->heads);
-    if (x->rank != 2 || x->dim[0] != inputs[1].dim[1] || x->dim[1] % (s->heads + 2 * kv_heads_of(s)))
-        return fail(
-            ST_SPEC,
-            "expects queries, keys and values of %lld tokens side by side: %lld heads and twice %lld of keys and "
-            "values, so a multiple of %lld wide; its input is %s",
-            (long long)inputs[1].dim[1], (long long)s->heads, (long long)kv_heads_of(s),
-            (long long)(s->heads + 2 * kv_heads_of(s)), shape_print(x, text));
+    if (x->dim[1] % (s->heads + 2 * kv_heads_of(s)))
+        return fail(ST_SPEC,
+                    "expects queries, keys and values of each token side by side: %lld heads and twice %lld of keys "
+                    "and values, so a multiple of %lld wide; its input is %s",
+                    (long long)s->heads, (long long)kv_heads_of(s), (long long)(s->heads + 2 * kv_heads_of(s)),
+                    shape_print(x, text));
     if (s->rope && width_of(s, x) % 2)
         return fail(ST_SPEC, "rope turns pairs, and a head is %lld wide; expected an even width",
                     (long long)width_of(s, x));
@@ -122,11 +126,11 @@ struct head {
     int64_t tokens, width, stride, out; /* stride: of rows of qkv, out: of y */
     int64_t at[3], y;                   /* where the first rows of q, k and v start in qkv, and those of y */
     bool causal, rope, adds;            /* adds: to the gradients of keys and values, that a head before it wrote */
-    const float *mask;
-    double scale, factor; /* 1 / sqrt d; R where an element is kept */
-    double *slope;        /* dS; first the scores */
-    double *turned[2];    /* q and k {T, d}, turned */
-    double *sums;         /* of a token's gradients of q and k */
+    const float *mask;                  /* NULL: every key is a token */
+    double scale, factor;               /* 1 / sqrt d; R where an element is kept */
+    double *slope;                      /* dS; first the scores */
+    double *turned[2];                  /* q and k {T, d}, turned */
+    double *sums;                       /* of a token's gradients of q and k */
     float *p;
     uint8_t *keep;
 };
@@ -182,7 +186,7 @@ static struct head head_at(const struct reference *r, const struct kernel_args *
         .causal = s->causal,
         .rope = s->rope,
         .adds = h % group > 0,
-        .mask = (const float *)args->x[1] + (n * TOKEN_ROWS + TOKEN_MASK) * tokens,
+        .mask = r->second_rank == 3 ? NULL : (const float *)args->x[1] + (n * TOKEN_ROWS + TOKEN_MASK) * tokens,
         .scale = 1 / sqrt((double)width),
         .factor = drops ? 1 / (1 - s->rate) : 1};
     cut_scratch(&head, args->scratch);
@@ -195,7 +199,7 @@ static struct head head_at(const struct reference *r, const struct kernel_args *
 
 static bool sees(const struct head *h, int64_t query, int64_t key)
 {
-    return h->mask[key] > 0 && (!h->causal || key <= query);
+    return (!h->mask || h->mask[key] > 0) && (!h->causal || key <= query);
 }
 
 static double score_of(const struct head *h, int64_t query, int64_t key)

@@ -49,19 +49,22 @@ static struct area area_at(const struct reference *r, int64_t p, int64_t q)
                          right < r->x.dim[1] ? right : r->x.dim[1]};
 }
 
-/* What the sum over an area is divided by. */
-static double counted(const struct reference *r, struct area a)
+/* What the sum over the window of output (p, q) is divided by: with ceil_mode it may end outside of the padding. */
+static double counted(const struct reference *r, int64_t p, int64_t q)
 {
     const struct settings *s = r->settings;
-    return (double)(s->count_padding ? s->window.kernel * s->window.kernel : (a.bottom - a.top) * (a.right - a.left));
+    const struct area a = area_at(r, p, q);
+    const int64_t height = window_places(&s->window, p, r->x.dim[0]), width = window_places(&s->window, q, r->x.dim[1]);
+    return (double)(s->count_padding ? height * width : (a.bottom - a.top) * (a.right - a.left));
 }
 
-static float mean(const struct reference *r, const float *image, struct area a, int64_t c)
+static float mean(const struct reference *r, const float *image, int64_t p, int64_t q, int64_t c)
 {
+    const struct area a = area_at(r, p, q);
     double sum = 0;
     for (int64_t h = a.top; h < a.bottom; h++)
         for (int64_t w = a.left; w < a.right; w++) sum += image[(h * r->x.dim[1] + w) * r->x.dim[2] + c];
-    return (float)(sum / counted(r, a));
+    return (float)(sum / counted(r, p, q));
 }
 
 static enum status forward(void *state, const struct kernel_args *args)
@@ -76,13 +79,14 @@ static enum status forward(void *state, const struct kernel_args *args)
         for (int64_t p = 0; p < r->y.dim[0]; p++)
             for (int64_t q = 0; q < r->y.dim[1]; q++)
                 for (int64_t c = 0; c < r->y.dim[2]; c++)
-                    *y++ = mean(r, (const float *)args->x[0] + n * r->x_elements, area_at(r, p, q), c);
+                    *y++ = mean(r, (const float *)args->x[0] + n * r->x_elements, p, q, c);
     return ST_OK;
 }
 
-static void spread(const struct reference *r, float *image, struct area a, int64_t c, float gradient)
+static void spread(const struct reference *r, float *image, int64_t p, int64_t q, int64_t c, float gradient)
 {
-    float share = (float)(gradient / counted(r, a));
+    const struct area a = area_at(r, p, q);
+    float share = (float)(gradient / counted(r, p, q));
     for (int64_t h = a.top; h < a.bottom; h++)
         for (int64_t w = a.left; w < a.right; w++) image[(h * r->x.dim[1] + w) * r->x.dim[2] + c] += share;
 }
@@ -96,7 +100,7 @@ static enum status backward(void *state, const struct kernel_args *args)
         for (int64_t p = 0; p < r->y.dim[0]; p++)
             for (int64_t q = 0; q < r->y.dim[1]; q++)
                 for (int64_t c = 0; c < r->y.dim[2]; c++)
-                    spread(r, (float *)args->dx[0] + n * r->x_elements, area_at(r, p, q), c, *dy++);
+                    spread(r, (float *)args->dx[0] + n * r->x_elements, p, q, c, *dy++);
     return ST_OK;
 }
 

@@ -8,12 +8,12 @@
  *
  * A max pool may be part of it (graph_fuse_pool()). This kernel then runs the pool's reference kernel between scratch,
  * which has the image before it, and y. */
-#include "model/reference.h"
+#include "layers/conv.h"
 
 struct settings {
     struct window window;
-    int64_t channels; /* of the output */
     int64_t groups;
+    int64_t channels; /* of the output */
     int activation, init;
     bool bias;
 };
@@ -65,13 +65,14 @@ static struct flops flops(const void *settings, const struct shape *input, const
 
 static const struct window *window_of(const struct reference *r)
 {
-    return &((const struct settings *)r->settings)->window;
+    return &((const struct conv_window *)r->settings)->window;
 }
 
 /* Channels in a group of the input, or of the output. */
 static int64_t in_group(const struct reference *r, const struct shape *image)
 {
-    return image->dim[2] / ((const struct settings *)r->settings)->groups;
+    const int64_t groups = ((const struct conv_window *)r->settings)->groups;
+    return image->dim[2] / (groups ? groups : 1);
 }
 
 /* One filter on its group's channels, from the first of them on, at the window whose corner is (top, left). */
@@ -89,23 +90,25 @@ static double filter_at(const struct reference *r, const float *filter, const fl
     return sum;
 }
 
-static enum status convolve(const struct reference *r, const struct kernel_args *args)
+void conv_outputs(const struct reference *r, const float *x, const float *weights, const float *bias, float *y)
 {
-    const struct settings *s = r->settings;
-    const int64_t in = in_group(r, &r->x), out = in_group(r, &r->y);
-    const int64_t filter = in * s->window.kernel * s->window.kernel;
-    const int64_t stride = s->window.stride, padding = s->window.padding;
-    float *y = args->y;
-    for (int64_t n = 0; n < r->batch; n++) {
-        const float *image = (const float *)args->x[0] + n * r->x_elements;
+    const struct window *window = window_of(r);
+    const int64_t in = in_group(r, &r->x), out = in_group(r, &r->y), filter = in * window->kernel * window->kernel;
+    const int64_t stride = window->stride, padding = window->padding;
+    for (int64_t n = 0; n < r->batch; n++)
         for (int64_t h = 0; h < r->y.dim[0]; h++)
             for (int64_t w = 0; w < r->y.dim[1]; w++)
                 for (int64_t o = 0; o < r->y.dim[2]; o++) {
-                    double bias = s->bias ? args->parameters[1][o] : 0;
-                    const float *weight = args->parameters[0] + o * filter, *x = image + o / out * in;
-                    *y++ = (float)(bias + filter_at(r, weight, x, h * stride - padding, w * stride - padding));
+                    const float *image = x + n * r->x_elements + o / out * in, *weight = weights + o * filter;
+                    *y++ = (float)((bias ? bias[o] : 0) +
+                                   filter_at(r, weight, image, h * stride - padding, w * stride - padding));
                 }
-    }
+}
+
+static enum status convolve(const struct reference *r, const struct kernel_args *args)
+{
+    const bool bias = ((const struct settings *)r->settings)->bias;
+    conv_outputs(r, args->x[0], args->parameters[0], bias ? args->parameters[1] : NULL, args->y);
     activation_apply(r, args->y, args->save ? args->saved : NULL);
     return ST_OK;
 }
@@ -162,16 +165,21 @@ static double weight_gradient(const struct reference *r, const float *x, const f
     return sum;
 }
 
-static void backward_params(const struct reference *r, const struct kernel_args *args)
+void conv_weight_gradients(const struct reference *r, const float *x, const float *dy, float *dw)
 {
-    const struct settings *s = r->settings;
-    const int64_t k = s->window.kernel, in = in_group(r, &r->x), out = in_group(r, &r->y);
-    float *dw = args->gradients[0];
+    const int64_t k = window_of(r)->kernel, in = in_group(r, &r->x), out = in_group(r, &r->y);
     for (int64_t o = 0; o < r->y.dim[2]; o++)
         for (int64_t i = o / out * in; i < (o / out + 1) * in; i++)
             for (int64_t u = 0; u < k; u++)
-                for (int64_t v = 0; v < k; v++) *dw++ = (float)weight_gradient(r, args->x[0], args->dy, o, i, u, v);
-    if (s->bias) bias_gradient(r, args, r->y.dim[2]);
+                for (int64_t v = 0; v < k; v++) *dw++ = (float)weight_gradient(r, x, dy, o, i, u, v);
+}
+
+static void backward_params(const struct reference *r, const struct kernel_args *args)
+{
+    const int64_t channels = r->y.dim[2], pixels = r->batch * r->y_elements / channels;
+    conv_weight_gradients(r, args->x[0], args->dy, args->gradients[0]);
+    if (((const struct settings *)r->settings)->bias)
+        column_sums(args->dy, pixels, channels, channels, args->gradients[1]);
 }
 
 /* The gradient of one input element of one sample: the sum over the windows that cover it. */
@@ -194,22 +202,20 @@ static double input_gradient(const struct reference *r, const float *weight, con
     return sum;
 }
 
-static void backward_input(const struct reference *r, const struct kernel_args *args)
+void conv_input_gradients(const struct reference *r, const float *dy, const float *weights, const float *bias,
+                          float *dx)
 {
-    float *dx = args->dx[0];
-    for (int64_t n = 0; n < r->batch; n++) {
-        const float *dy = (const float *)args->dy + n * r->y_elements;
+    for (int64_t n = 0; n < r->batch; n++)
         for (int64_t h = 0; h < r->x.dim[0]; h++)
             for (int64_t w = 0; w < r->x.dim[1]; w++)
                 for (int64_t i = 0; i < r->x.dim[2]; i++)
-                    *dx++ = (float)input_gradient(r, args->parameters[0], dy, h, w, i);
-    }
+                    *dx++ = (float)((bias ? bias[i] : 0) + input_gradient(r, weights, dy + n * r->y_elements, h, w, i));
 }
 
 static enum status convolve_back(const struct reference *r, const struct kernel_args *args)
 {
     if (args->parts & PART_PARAMS) backward_params(r, args);
-    if (args->parts & PART_INPUT) backward_input(r, args);
+    if (args->parts & PART_INPUT) conv_input_gradients(r, args->dy, args->parameters[0], NULL, args->dx[0]);
     return ST_OK;
 }
 

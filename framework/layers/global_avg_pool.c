@@ -1,18 +1,22 @@
-/* The mean of each channel over the whole image: {H, W, C} to {C}, ready for a linear layer. */
+/* The mean of each channel over the whole image, or over the tokens of a sequence: {H, W, C} or {T, C} to {C}, ready
+ * for a linear layer. */
 #include "model/reference.h"
 
 static enum status infer(const void *settings, const struct shape *inputs, struct shape *output)
 {
+    char text[96];
     (void)settings;
-    TRY(image_expected(&inputs[0]));
-    *output = (struct shape){1, {inputs[0].dim[2]}};
+    if (inputs[0].rank < 2)
+        return fail(ST_SPEC, "expects an image (height x width x channels) or a sequence, its input is %s",
+                    shape_print(&inputs[0], text));
+    *output = (struct shape){1, {shape_width(&inputs[0])}};
     return ST_OK;
 }
 
 static enum status forward(void *state, const struct kernel_args *args)
 {
     const struct reference *r = state;
-    const int64_t pixels = r->x.dim[0] * r->x.dim[1], channels = r->x.dim[2];
+    const int64_t channels = shape_width(&r->x), pixels = r->x_elements / channels;
     float *y = args->y;
     for (int64_t n = 0; n < r->batch; n++) {
         const float *image = (const float *)args->x[0] + n * r->x_elements;
@@ -28,7 +32,7 @@ static enum status forward(void *state, const struct kernel_args *args)
 static enum status backward(void *state, const struct kernel_args *args)
 {
     const struct reference *r = state;
-    const int64_t pixels = r->x.dim[0] * r->x.dim[1], channels = r->x.dim[2];
+    const int64_t channels = shape_width(&r->x), pixels = r->x_elements / channels;
     const float *dy = args->dy;
     float *dx = args->dx[0];
     for (int64_t n = 0; n < r->batch; n++)
@@ -38,7 +42,8 @@ static enum status backward(void *state, const struct kernel_args *args)
 }
 
 const struct layer layer_global_avg_pool = {.name = "global_avg_pool",
-                                            .doc = "mean of each channel",
+                                            .doc =
+                                                "mean of each channel over an image, or over the tokens of a sequence",
                                             .family = "pool",
                                             .inputs = 1,
                                             .infer = infer,

@@ -15,19 +15,23 @@ struct settings {
 };
 
 static const struct setting keys[] = {
-    {SETTING(groups), .type = SETTING_INT, .min = 1, .max = 1 << 20,
-     .doc = "groups that the channels are divided into"},
+    {SETTING(groups), .type = SETTING_INT, .max = 1 << 20,
+     .doc = "groups that the channels are divided into; 0: as many as channels, instance normalisation"},
     {SETTING(epsilon), .type = SETTING_REAL, .min = 1e-30, .max = 1, .preset = "1e-5", .doc = "added to the variance"},
     {.key = NULL}};
 
-static int64_t groups_of(const void *settings) { return ((const struct settings *)settings)->groups; }
+static int64_t groups_of(const void *settings, const struct shape *x)
+{
+    const int64_t groups = ((const struct settings *)settings)->groups;
+    return groups ? groups : x->dim[2];
+}
 
 static enum status infer(const void *settings, const struct shape *inputs, struct shape *output)
 {
     TRY(image_expected(&inputs[0]));
-    if (inputs[0].dim[2] % groups_of(settings))
+    if (inputs[0].dim[2] % groups_of(settings, &inputs[0]))
         return fail(ST_SPEC, "groups %lld do not divide the %lld channels of its input; expected a divisor of them",
-                    (long long)groups_of(settings), (long long)inputs[0].dim[2]);
+                    (long long)groups_of(settings, &inputs[0]), (long long)inputs[0].dim[2]);
     return same_infer(settings, inputs, output);
 }
 
@@ -44,13 +48,13 @@ struct statistics {
 
 static void measure(const struct reference *r, struct footprint *footprint)
 {
-    footprint->saved = (size_t)(r->batch * groups_of(r->settings)) * sizeof(struct statistics);
+    footprint->saved = (size_t)(r->batch * groups_of(r->settings, &r->x)) * sizeof(struct statistics);
 }
 
 /* Element i of a group, from the group's first element on. */
 static int64_t place(const struct reference *r, int64_t i)
 {
-    const int64_t channels = r->x.dim[2], width = channels / groups_of(r->settings);
+    const int64_t channels = r->x.dim[2], width = channels / groups_of(r->settings, &r->x);
     return i / width * channels + i % width;
 }
 
@@ -59,7 +63,7 @@ static double normal(struct statistics s, float x) { return ((double)x - s.mean)
 static enum status forward(void *state, const struct kernel_args *args)
 {
     const struct reference *r = state;
-    const int64_t groups = groups_of(r->settings), width = r->x.dim[2] / groups, count = r->x_elements / groups;
+    const int64_t groups = groups_of(r->settings, &r->x), width = r->x.dim[2] / groups, count = r->x_elements / groups;
     for (int64_t n = 0; n < r->batch * groups; n++) {
         const int64_t channel = n % groups * width, first = n / groups * r->x_elements + channel;
         const float *x = (const float *)args->x[0] + first;
@@ -79,7 +83,7 @@ static enum status forward(void *state, const struct kernel_args *args)
 
 static void backward_params(const struct reference *r, const struct kernel_args *args)
 {
-    const int64_t channels = r->x.dim[2], groups = groups_of(r->settings);
+    const int64_t channels = r->x.dim[2], groups = groups_of(r->settings, &r->x);
     const float *x = args->x[0], *dy = args->dy;
     for (int64_t c = 0; c < channels; c++) {
         double weight = 0, bias = 0;
@@ -96,7 +100,7 @@ static void backward_params(const struct reference *r, const struct kernel_args 
 static void backward_group(const struct reference *r, struct statistics s, const float *w, const float *x,
                            const float *dy, float *dx)
 {
-    const int64_t groups = groups_of(r->settings), width = r->x.dim[2] / groups, count = r->x_elements / groups;
+    const int64_t groups = groups_of(r->settings, &r->x), width = r->x.dim[2] / groups, count = r->x_elements / groups;
     double sum = 0, product = 0;
     for (int64_t i = 0; i < count; i++) {
         const double g = (double)dy[place(r, i)] * w[i % width];
@@ -112,7 +116,7 @@ static void backward_group(const struct reference *r, struct statistics s, const
 static enum status backward(void *state, const struct kernel_args *args)
 {
     const struct reference *r = state;
-    const int64_t groups = groups_of(r->settings), width = r->x.dim[2] / groups;
+    const int64_t groups = groups_of(r->settings, &r->x), width = r->x.dim[2] / groups;
     if (args->parts & PART_PARAMS) backward_params(r, args);
     for (int64_t n = 0; args->parts & PART_INPUT && n < r->batch * groups; n++) {
         const int64_t channel = n % groups * width, first = n / groups * r->x_elements + channel;

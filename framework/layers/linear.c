@@ -75,7 +75,7 @@ static void backward_params(const struct reference *r, const struct kernel_args 
             for (int64_t n = 0; n < rows; n++) sum += (double)dy[n * out + u] * x[n * in + i];
             *dw++ = (float)sum;
         }
-    if (((const struct settings *)r->settings)->bias && !args->row) bias_gradient(r, args, out);
+    if (((const struct settings *)r->settings)->bias && !args->row) column_sums(dy, rows, out, out, args->gradients[1]);
 }
 
 static void backward_input(const struct reference *r, const struct kernel_args *args)

@@ -23,7 +23,9 @@ enum status reference_prepare(struct backend *backend, const struct graph *graph
     r->batch = graph->batch;
     r->x_elements = shape_elements(&r->x);
     r->y_elements = shape_elements(&r->y);
-    r->second_elements = shape_elements(&graph->value[node->inputs[node->layer->inputs - 1]].shape);
+    const struct shape *second = &graph->value[node->inputs[node->layer->inputs - 1]].shape;
+    r->second_elements = shape_elements(second);
+    r->second_rank = second->rank;
     *footprint = node->layer->footprint;
     if (node->layer->measure) node->layer->measure(r, footprint);
     *state = r;
@@ -112,7 +114,9 @@ enum status window_infer(const struct window *w, const struct shape *x, int64_t 
         if (w->kernel > padded)
             return fail(ST_SPEC, "a %lldx%lld kernel is larger than its input %s with padding %lld",
                         (long long)w->kernel, (long long)w->kernel, shape_print(x, text), (long long)w->padding);
-        y->dim[i] = (padded - w->kernel) / window_stride(w) + 1;
+        const int64_t stride = window_stride(w), rest = padded - w->kernel;
+        y->dim[i] = rest / stride + 1;
+        if (w->ceil_mode && rest % stride && y->dim[i] * stride < x->dim[i] + w->padding) y->dim[i]++;
     }
     return ST_OK;
 }
@@ -133,13 +137,12 @@ enum status same_infer(const void *settings, const struct shape *x, struct shape
     return ST_OK;
 }
 
-void bias_gradient(const struct reference *r, const struct kernel_args *args, int64_t outputs)
+void column_sums(const float *x, int64_t rows, int64_t stride, int64_t columns, float *sum)
 {
-    const float *dy = args->dy;
-    for (int64_t o = 0; o < outputs; o++) {
-        double sum = 0;
-        for (int64_t j = o; j < r->batch * r->y_elements; j += outputs) sum += dy[j];
-        args->gradients[1][o] = (float)sum;
+    for (int64_t c = 0; c < columns; c++) {
+        double total = 0;
+        for (int64_t r = 0; r < rows; r++) total += x[r * stride + c];
+        sum[c] = (float)total;
     }
 }
 

@@ -24,9 +24,11 @@
 /* The words of enum activation, without and with tanh. */
 extern const char *const relu_words[], *const activation_words[];
 
-/* A square window that moves over an image; stride 0 stands for kernel. */
+/* A square window that moves over an image; stride 0 stands for kernel. ceil_mode: the last window of a row may end
+ * outside the padded image, but begins within the image or the padding before it. */
 struct window {
     int64_t kernel, stride, padding;
+    bool ceil_mode;
 };
 static inline int64_t window_stride(const struct window *w) { return w->stride ? w->stride : w->kernel; }
 
@@ -35,9 +37,11 @@ static inline int64_t window_stride(const struct window *w) { return w->stride ?
     {WINDOW(kernel), .type = SETTING_INT, .min = 1, .max = 1 << 16, .doc = "side of the square window"},               \
         {WINDOW(stride), .type = SETTING_INT, .max = 1 << 16, .preset = "0",                                           \
          .doc = "step of the window; 0: its side"},                                                                    \
+        {WINDOW(padding), .type = SETTING_INT, .max = 1 << 15, .preset = "0",                                          \
+         .doc = "rows and columns around the image"},                                                                  \
     {                                                                                                                  \
-        WINDOW(padding), .type = SETTING_INT, .max = 1 << 15, .preset = "0",                                           \
-                         .doc = "rows and columns around the image"                                                    \
+        WINDOW(ceil_mode), .type = SETTING_BOOL, .preset = "false",                                                    \
+                           .doc = "the last window may end outside, as PyTorch's"                                      \
     }
 
 /* The state of every reference kernel. */
@@ -50,6 +54,7 @@ struct reference {
     int64_t batch;                  /* as the graph's */
     int64_t x_elements, y_elements; /* of one sample */
     int64_t second_elements;        /* of one sample of the last input */
+    int second_rank;                /* of the last input's shape */
 };
 
 /* The reference kernel of a layer; backward may be NULL. */
@@ -82,8 +87,8 @@ void activation_derivative(const struct reference *r, const float *y, const uint
  * dy by the derivative, in place. */
 void activation_footprint(const struct reference *r, struct footprint *footprint);
 
-/* The gradient of a bias, a layer's second parameter, with one element for each of so many outputs. */
-void bias_gradient(const struct reference *r, const struct kernel_args *args, int64_t outputs);
+/* sum[c] = the sum of column c of so many rows, stride apart: the gradient of a bias. */
+void column_sums(const float *x, int64_t rows, int64_t stride, int64_t columns, float *sum);
 
 /* ST_SPEC for what is not {H, W, C}; neither {D} nor {T, D}; not {T, D}; not the batch of a text data set
  * (token_batch.h). */
@@ -95,6 +100,13 @@ enum status tokens_expected(const struct shape *x);
 /* The output {H, W, channels} of a window over an image; ST_SPEC for what is not an image and for a window that is
  * larger than the padded image. */
 enum status window_infer(const struct window *w, const struct shape *x, int64_t channels, struct shape *y);
+
+/* Places of window number i along an axis of so many pixels, those in the padding too. */
+static inline int64_t window_places(const struct window *w, int64_t i, int64_t pixels)
+{
+    const int64_t left = pixels + 2 * w->padding - i * window_stride(w);
+    return left < w->kernel ? left : w->kernel;
+}
 
 /* The same for a pool, none of whose windows may lie wholly in the padding: it must be less than the kernel, as for
  * ONNX's runtime. PyTorch allows half the kernel. */

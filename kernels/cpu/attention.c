@@ -29,6 +29,7 @@ struct attention {
     int64_t rows;               /* queries at a time */
     bool causal, rope;
     float *turn; /* rope: cos and sin of token t and pair i at 2 (t d / 2 + i) */
+    float *ones; /* the mask of an image, which has no padding; NULL: the batch has masks */
     float scale; /* 1 / sqrt(D / heads) */
     double rate;
     int threads;
@@ -121,6 +122,8 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
     a->rows = a->causal && a->tokens > CAUSAL_ROWS ? CAUSAL_ROWS : a->tokens;
     a->scale = (float)(1 / sqrt((double)a->width));
     if (a->rope) a->turn = make_turns(a->tokens, a->width);
+    if (graph->value[node->inputs[1]].shape.rank == 3) a->ones = allocate((size_t)a->tokens, sizeof *a->ones);
+    for (int64_t t = 0; a->ones && t < a->tokens; t++) a->ones[t] = 1;
     const bool saves = node_chooses(node, "save", "probabilities");
     choose_scratch(a, saves, a->rows < a->tokens || a->kv_heads < heads);
     *footprint = (struct footprint){
@@ -137,6 +140,7 @@ static void release(void *state)
 {
     struct attention *a = state;
     free(a->turn);
+    free(a->ones);
     free(a);
 }
 
@@ -240,6 +244,7 @@ static void make_probabilities(const struct attention *a, const struct kernel_ar
 {
     const struct head *h = &b->head;
     const float *mask = (const float *)args->x[1] + (h->sample * TOKEN_ROWS + TOKEN_MASK) * a->tokens;
+    if (a->ones != NULL) mask = a->ones;
     const struct matrix q = {h->q_at + b->first * h->q_stride, h->q_stride, false}, k = {h->k_at, h->q_stride, true};
     multiply_matrices(b->rows, b->keys, a->width, q, k, b->p, a->tokens, b->packed);
     for (int64_t i = 0; i < b->rows; i++) {

@@ -33,11 +33,13 @@ static const struct row {
 } rows[] = {
     ELEMENT_FUNCTIONS(ELEMENTWISE) /* these, and */
     {"conv", &cpu_conv},
+    {"conv_transpose", &cpu_conv_transpose},
     {"max_pool", &cpu_max_pool},
     {"avg_pool", &cpu_avg_pool},
     {"global_avg_pool", &cpu_global_avg_pool},
     {"relu", &cpu_relu},
     {"upsample", &cpu_upsample},
+    {"pad", &cpu_pad},
     {"dropout", &cpu_dropout},
     {"add", &cpu_add},
     {"multiply", &cpu_multiply},
@@ -46,6 +48,8 @@ static const struct row {
     {"layernorm", &cpu_layernorm},
     {"select", &cpu_select},
     {"embedding", &cpu_embedding},
+    {"class_token", &cpu_class_token},
+    {"positions", &cpu_positions},
     {"attention", &cpu_attention},
     {"rms_norm", &cpu_rms_norm},
     {"group_norm", &cpu_group_norm},

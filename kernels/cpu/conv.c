@@ -8,25 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "conv_product.h"
+#include "conv.h"
 #include "cpu.h"
 #include "element_loops.h"
 #include "numerics/shape.h"
-#include "winograd.h"
-
-/* A pass, by one of the two; the other's scratch is 0. */
-struct conv_plan {
-    struct winograd winograd;
-    struct conv_product product;
-};
-
-struct conv {
-    struct backend *backend;
-    struct extent x, y; /* y: before the pool */
-    bool relu, bias, pooled;
-    struct conv_plan pass[CONV_PASSES];
-    char implementation[96];
-};
 
 static enum status conv_forward(void *state, const struct kernel_args *args)
 {
@@ -73,7 +58,7 @@ static void backward_input(const struct conv *conv, const struct kernel_args *ar
         winograd_apply(&plan->winograd, args->dy, args->parameters[0], NULL, false, args->dx[0], args->saved,
                        args->scratch);
     else
-        conv_product_input(&plan->product, args->dy, args->parameters[0], args->dx[0], args->scratch);
+        conv_product_input(&plan->product, args->dy, args->parameters[0], NULL, args->dx[0], args->scratch);
     clock_lap(conv->backend, CLOCK_CONV);
 }
 
@@ -97,8 +82,8 @@ enum { TILES_LEAST = 16, TILES_MANY = 1024, CHANNELS_LEAST = 16 };
 static bool plan_winograd(const struct conv *conv, const struct node *node, enum conv_pass pass, struct winograd *w)
 {
     const struct backend_options *options = &conv->backend->options;
-    if (options->conv_algorithm == CONV_DIRECT || node_integer(node, "groups") != 1 ||
-        node_integer(node, "kernel") != KERNEL || node_integer(node, "stride") != 1)
+    if (options->conv_algorithm == CONV_DIRECT || conv->groups != 1 || node_integer(node, "kernel") != KERNEL ||
+        node_integer(node, "stride") != 1)
         return false;
     if (!winograd_make(pass, &conv->x, &conv->y, node_integer(node, "padding"), options->threads,
                        options->scratch_limit, w))
@@ -107,7 +92,8 @@ static bool plan_winograd(const struct conv *conv, const struct node *node, enum
     return options->conv_algorithm == CONV_WINOGRAD || w->tiles >= (least < CHANNELS_LEAST ? TILES_MANY : TILES_LEAST);
 }
 
-static size_t plan_pass(const struct conv *conv, const struct node *node, enum conv_pass pass, struct conv_plan *plan)
+size_t conv_plan_pass(const struct conv *conv, const struct node *node, enum conv_pass pass, bool bias,
+                      struct conv_plan *plan)
 {
     const uint64_t limit = conv->backend->options.scratch_limit;
     if (plan_winograd(conv, node, pass, &plan->winograd)) return plan->winograd.scratch;
@@ -115,21 +101,20 @@ static size_t plan_pass(const struct conv *conv, const struct node *node, enum c
     plan->product = (struct conv_product){.kernel = node_integer(node, "kernel"),
                                           .stride = node_integer(node, "stride"),
                                           .padding = node_integer(node, "padding"),
-                                          .groups = node_integer(node, "groups"),
+                                          .groups = conv->groups,
                                           .threads = conv->backend->options.threads,
                                           .limit = limit < WINOGRAD_SCRATCH ? limit : WINOGRAD_SCRATCH,
-                                          .bias = conv->bias && pass == CONV_PARAMS};
+                                          .bias = bias && pass == CONV_PARAMS};
     conv_product_make(pass, &conv->x, &conv->y, &plan->product);
     return plan->product.scratch;
 }
 
-/* "winograd f4x4 avx512 | product avx512 | ..." by pass. */
-static void describe(struct conv *conv, int passes)
+void conv_describe(struct conv *conv, int first, int passes)
 {
     const char *const winograd = conv->pooled ? "winograd f4x4 pooled" : "winograd f4x4";
     char *text = conv->implementation;
-    for (int p = 0; p < passes; p++)
-        text += sprintf(text, "%s%s " LANES_ISA, p > 0 ? " | " : "",
+    for (int p = first; p < passes; p++)
+        text += sprintf(text, "%s%s " LANES_ISA, p > first ? " | " : "",
                         conv->pass[p].winograd.scratch > 0 ? winograd : "product");
 }
 
@@ -150,6 +135,7 @@ static enum status conv_prepare(struct backend *backend, const struct graph *gra
     conv->y = y;
     conv->bias = node_integer(node, "bias");
     conv->relu = node->activation == ACTIVATION_RELU;
+    conv->groups = node_integer(node, "groups");
     conv->pooled = node->pool != NULL;
     if (conv->pooled) {
         conv->y.shape = node->unpooled;
@@ -157,10 +143,10 @@ static enum status conv_prepare(struct backend *backend, const struct graph *gra
         conv->y.count = conv->y.elements * y.batch;
     }
     for (int p = 0; p < passes; p++) {
-        scratch[p] = plan_pass(conv, node, (enum conv_pass)p, &conv->pass[p]);
+        scratch[p] = conv_plan_pass(conv, node, (enum conv_pass)p, conv->bias, &conv->pass[p]);
         if (conv->pooled) conv->pass[p].winograd.pooled = image_of(&y);
     }
-    describe(conv, passes);
+    conv_describe(conv, 0, passes);
     const bool masks = conv->relu && !conv->pooled;
     const unsigned places = conv->pooled ? READS_SAVED : 0;
     *footprint = (struct footprint){

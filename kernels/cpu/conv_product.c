@@ -267,14 +267,15 @@ void conv_product_forward(const struct conv_product *conv, const float *x, const
     }
 }
 
-void conv_product_input(const struct conv_product *conv, const float *dy, const float *weights, float *dx,
-                        void *scratch)
+void conv_product_input(const struct conv_product *conv, const float *dy, const float *weights, const float *bias,
+                        float *dx, void *scratch)
 {
     for (int64_t g = 0; g < groups_of(conv); g++)
         for (int64_t i = 0; i < conv->stride * conv->stride; i++) {
             struct task task = task_input(conv, g, i / conv->stride, i % conv->stride);
             if (task.patches.high == 0 || task.patches.wide == 0) continue;
             task.patches.data = dy, task.pixels.data = dx;
+            task.pixels.bias = bias != NULL ? bias + task.pixels.first : NULL;
             task.weights = weights + task.patches.first * task.to_channel;
             compute(conv, CONV_INPUT, &task, scratch);
         }

@@ -38,7 +38,7 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
 {
     struct group_norm *norm = *state = allocate(1, sizeof *norm);
     const struct extent x = extent_of(graph, node->inputs[0]);
-    const int64_t groups = node_integer(node, "groups"), channels = x.shape.dim[2];
+    const int64_t channels = x.shape.dim[2], given = node_integer(node, "groups"), groups = given ? given : channels;
     *norm = (struct group_norm){.backend = backend,
                                 .x = x,
                                 .image = image_of(&x),

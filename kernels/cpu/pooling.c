@@ -65,22 +65,22 @@ static enum status pool_prepare(struct backend *backend, const struct graph *gra
  * numbered in row order from the window's corner, which may lie outside. */
 struct area {
     int64_t top, bottom, left, right, corner_y, corner_x;
+    int64_t counted; /* what an average divides by: with ceil_mode a window may end outside of the padding */
 };
 
 static struct area area_at(const struct pool *p, int64_t row, int64_t column)
 {
     const int64_t y = row * p->stride - p->padding, x = column * p->stride - p->padding;
-    return (struct area){.top = y > 0 ? y : 0,
-                         .bottom = lesser(y + p->kernel, p->from.height),
-                         .left = x > 0 ? x : 0,
-                         .right = lesser(x + p->kernel, p->from.width),
-                         .corner_y = y,
-                         .corner_x = x};
-}
-
-static float counted(const struct pool *p, const struct area *a)
-{
-    return (float)(p->count_padding ? p->kernel * p->kernel : (a->bottom - a->top) * (a->right - a->left));
+    struct area a = {.top = y > 0 ? y : 0,
+                     .bottom = lesser(y + p->kernel, p->from.height),
+                     .left = x > 0 ? x : 0,
+                     .right = lesser(x + p->kernel, p->from.width),
+                     .corner_y = y,
+                     .corner_x = x};
+    const int64_t high = lesser(p->kernel, p->from.height + p->padding - y);
+    const int64_t wide = lesser(p->kernel, p->from.width + p->padding - x);
+    a.counted = p->count_padding ? high * wide : (a.bottom - a.top) * (a.right - a.left);
+    return a;
 }
 
 /* For each place of an area, in row order: its pixel in an image, and its number. */
@@ -124,7 +124,7 @@ INLINED lanes mean(const struct pool *p, const float *x, const struct area *a, i
 {
     lanes sum = {0};
     FOR_PLACES(p, a, pixel, place) sum += load(x + pixel * p->from.channels, count);
-    return sum / lanes_all(counted(p, a));
+    return sum / lanes_all((float)a->counted);
 }
 
 /* Some channels of an output: at is its place in y. */
@@ -185,7 +185,7 @@ INLINED void backward_one(const struct pool *p, const struct kernel_args *args, 
     else if (searches(p))
         search(p, (const float *)args->x[0] + s->x, a, count, &winner);
     else if (!p->max)
-        dy /= lanes_all(counted(p, a));
+        dy /= lanes_all((float)a->counted);
     FOR_PLACES(p, a, pixel, place)
     {
         float *to = dx + pixel * p->from.channels;
@@ -239,11 +239,11 @@ static enum status pool_backward(void *state, const struct kernel_args *args)
 const struct kernel cpu_max_pool = {true, pool_prepare, pool_forward, pool_backward, free};
 const struct kernel cpu_avg_pool = {true, pool_prepare, pool_forward, pool_backward, free};
 
-/* The mean over whole images, {H, W, C} to {C}. */
+/* The mean over whole images, {H, W, C} to {C}, or over tokens, {T, C} to {C}. */
 static enum status mean_forward(void *state, const struct kernel_args *args)
 {
     const struct layer_state *s = state;
-    const int64_t channels = s->y.elements, pixels = image_pixels(&s->x);
+    const int64_t channels = s->y.elements, pixels = s->x.elements / channels;
 #pragma omp parallel for schedule(static)
     for (int64_t n = 0; n < s->x.batch; n++) {
         const float *x = (const float *)args->x[0] + n * s->x.elements;
@@ -260,7 +260,7 @@ static enum status mean_forward(void *state, const struct kernel_args *args)
 static enum status mean_backward(void *state, const struct kernel_args *args)
 {
     const struct layer_state *s = state;
-    const int64_t channels = s->y.elements, pixels = image_pixels(&s->x);
+    const int64_t channels = s->y.elements, pixels = s->x.elements / channels;
 #pragma omp parallel for schedule(static)
     for (int64_t n = 0; n < s->x.batch; n++) {
         float *dx = (float *)args->dx[0] + n * s->x.elements;

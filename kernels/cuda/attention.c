@@ -19,8 +19,8 @@ struct attention {
     int64_t chunk;                             /* samples */
     float scale;                               /* 1 / sqrt head */
     double rate;
-    bool causal, tf32;
-    size_t block; /* bytes of the scores of a chunk */
+    bool causal, tf32, masked; /* masked: the batch has masks, an image none */
+    size_t block;              /* bytes of the scores of a chunk */
 };
 
 /* The largest chunk that keeps the limit. */
@@ -54,7 +54,8 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
                             .width = y->dim[1],
                             .head = y->dim[1] / node_integer(node, "heads"),
                             .rate = node_real(node, "rate"),
-                            .causal = node_integer(node, "causal")};
+                            .causal = node_integer(node, "causal"),
+                            .masked = graph->value[node->inputs[1]].shape.rank != 3};
     /* Tensor cores want every matrix to start at a multiple of 16 bytes. */
     a->tf32 = cuda_of(backend)->tf32 && a->tokens % 4 == 0 && a->head % 4 == 0;
     a->scale = (float)(1 / sqrt((double)a->head));
@@ -90,7 +91,7 @@ static struct chunk chunk_at(const struct attention *a, const struct kernel_args
 {
     const int64_t row = first * a->tokens, left = a->batch - first;
     return (struct chunk){.x = (const float *)args->x[0] + row * 3 * a->width,
-                          .text = (const float *)args->x[1] + row * TOKEN_ROWS,
+                          .text = a->masked ? (const float *)args->x[1] + row * TOKEN_ROWS : NULL,
                           .shape = {first, left < a->chunk ? left : a->chunk, a->heads, a->tokens, a->scale,
                                     survivor_factor(a->rate), a->causal}};
 }

@@ -19,10 +19,10 @@ __device__ static float power_of(bool seen, float score, float most, float scale
     return seen && !(power < -87.0f) ? element_exp(power, 0) : 0.0f;
 }
 
-/* Whether the query sees a key, of so much mask. */
-__device__ static bool sees(struct attention_shape shape, int64_t row, int64_t key, float mask)
+/* Whether the query sees a key. mask NULL: every key is a token. */
+__device__ static bool sees(struct attention_shape shape, int64_t row, int64_t key, const float *mask)
 {
-    return mask > 0 && (!shape.causal || key <= row % shape.tokens);
+    return (mask == NULL || mask[key] > 0) && (!shape.causal || key <= row % shape.tokens);
 }
 
 /* A warp a row: lanes read an element of scores before they write it. */
@@ -32,20 +32,21 @@ __global__ static void softmax(struct attention_shape shape, const float *text, 
     const int64_t tokens = shape.tokens, rows = shape.heads * tokens;
     if (dropped != NULL) draw = element_draw_read(draw);
     for (int64_t row = warp_first(); row < shape.batch * rows; row += warp_stride()) {
-        const float *mask = text + (row / rows * TOKEN_ROWS + TOKEN_MASK) * tokens, *x = scores + row * tokens;
+        const float *mask = text ? text + (row / rows * TOKEN_ROWS + TOKEN_MASK) * tokens : NULL;
+        const float *x = scores + row * tokens;
         float most = -INFINITY, sum = 0;
         for (int64_t j = lane(); j < tokens; j += WARP)
-            if (sees(shape, row, j, mask[j]) && x[j] > most) most = x[j];
+            if (sees(shape, row, j, mask) && x[j] > most) most = x[j];
         for (int step = WARP / 2; step > 0; step /= 2) {
             const float other = __shfl_xor_sync(ALL_LANES, most, step);
             most = other > most ? other : most;
         }
         for (int64_t j = lane(); j < tokens; j += WARP)
-            sum += power_of(sees(shape, row, j, mask[j]), x[j], most, shape.scale);
+            sum += power_of(sees(shape, row, j, mask), x[j], most, shape.scale);
         sum = warp_sum(sum);
         const float factor = sum == 0 ? 0 : 1 / sum; /* 0: there is no token */
         for (int64_t j = lane(); j < tokens; j += WARP) {
-            const float share = power_of(sees(shape, row, j, mask[j]), x[j], most, shape.scale) * factor;
+            const float share = power_of(sees(shape, row, j, mask), x[j], most, shape.scale) * factor;
             if (p != NULL) p[row * tokens + j] = share;
             if (dropped != NULL) dropped[row * tokens + j] = survivor(shape, &draw, row, j, share);
         }

@@ -173,7 +173,8 @@ struct attention_shape {
 
 /* From scores Q K^T, not yet scaled, the probabilities p over the keys that a query sees, and what dropout leaves
  * of them; p or dropped may be NULL, where it is not wanted, and either may be scores. A probability below exp(-87) of
- * its row's largest is 0. text: value 0, see token_batch.h. draw is read where dropped is not NULL. */
+ * its row's largest is 0. text: value 0, see token_batch.h; NULL: every key is a token. draw is read where dropped is
+ * not NULL. */
 void launch_attention_softmax(cudaStream_t stream, struct attention_shape shape, const float *text, const float *scores,
                               float *p, const struct element_draw *draw, float *dropped);
 

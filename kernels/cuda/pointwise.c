@@ -1,5 +1,6 @@
 /* Layers whose elements are computed alone or moved: relu, relu6, gelu, add, dropout, in any layout that input and
- * output share; flatten, which transposes images from channels first to the logical order; and select.
+ * output share; flatten and tokens, which transpose images from channels first to the logical order; and pixels, which
+ * does the reverse.
  *
  * Contract: what dropout drops depends on an element's place in logical order alone, so all backends have equal masks;
  * its backward draws again. */
@@ -141,10 +142,14 @@ static enum status dropout_backward(void *state, const struct kernel_args *args)
     return drop(state, args, args->dy, args->dx[0]);
 }
 
+/* The input, or the output of pixels. */
+static const struct extent *image_of(const struct layer_state *s) { return s->y.shape.rank == 3 ? &s->y : &s->x; }
+
 /* Whether both orders differ. */
 static bool transposes(const struct layer_state *s)
 {
-    return channels_first(&s->x) && s->x.shape.dim[2] > 1 && image_pixels(&s->x) > 1;
+    const struct extent *image = image_of(s);
+    return channels_first(image) && image->shape.dim[2] > 1 && image_pixels(image) > 1;
 }
 
 static enum status flatten_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
@@ -170,40 +175,22 @@ static enum status move(const struct layer_state *s, const float *from, int64_t 
 
 static enum status flatten_forward(void *state, const struct kernel_args *args)
 {
-    const struct layer_state *s = state;
-    return move(s, args->x[0], s->x.shape.dim[2], args->y);
+    return move(state, args->x[0], image_of(state)->shape.dim[2], args->y);
 }
 
 static enum status flatten_backward(void *state, const struct kernel_args *args)
 {
-    const struct layer_state *s = state;
-    return move(s, args->dy, image_pixels(&s->x), args->dx[0]);
+    return move(state, args->dy, image_pixels(image_of(state)), args->dx[0]);
 }
 
-/* Of every sample, the selected token's row, of x or dx and of y or dy. */
-static enum status copy_rows(const struct layer_state *s, float *to, int64_t to_next, const float *from,
-                             int64_t from_next)
+static enum status pixels_forward(void *state, const struct kernel_args *args)
 {
-    const size_t one = sizeof *to;
-    return cuda_check(cudaMemcpy2DAsync(to, (size_t)to_next * one, from, (size_t)from_next * one,
-                                        (size_t)s->y.elements * one, (size_t)s->x.batch, cudaMemcpyDeviceToDevice,
-                                        cuda_queue(s->backend, CLOCK_OTHER)),
-                      "select");
+    return move(state, args->x[0], image_pixels(image_of(state)), args->y);
 }
 
-static enum status select_forward(void *state, const struct kernel_args *args)
+static enum status pixels_backward(void *state, const struct kernel_args *args)
 {
-    const struct layer_state *s = state;
-    const float *x = (const float *)args->x[0] + node_integer(s->node, "token") * s->y.elements;
-    return copy_rows(s, args->y, s->y.elements, x, s->x.elements);
-}
-
-static enum status select_backward(void *state, const struct kernel_args *args)
-{
-    const struct layer_state *s = state;
-    float *dx = args->dx[0];
-    launch_fill(cuda_queue(s->backend, CLOCK_OTHER), 0, s->x.count, dx);
-    return copy_rows(s, dx + node_integer(s->node, "token") * s->y.elements, s->x.elements, args->dy, s->y.elements);
+    return move(state, args->dy, image_of(state)->shape.dim[2], args->dx[0]);
 }
 
 const struct kernel cuda_relu = {true, relu_prepare, relu_forward, relu_backward, free};
@@ -212,4 +199,4 @@ const struct kernel cuda_add = {true, layer_state_prepare, add_forward, NULL, fr
 const struct kernel cuda_multiply = {true, multiply_prepare, multiply_forward, multiply_backward, free};
 const struct kernel cuda_dropout = {true, layer_state_prepare, dropout_forward, dropout_backward, free};
 const struct kernel cuda_flatten = {true, flatten_prepare, flatten_forward, flatten_backward, free};
-const struct kernel cuda_select = {true, layer_state_prepare, select_forward, select_backward, free};
+const struct kernel cuda_pixels = {true, flatten_prepare, pixels_forward, pixels_backward, free};

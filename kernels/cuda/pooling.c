@@ -1,6 +1,7 @@
 /* Pooling; see kernels.h. Max-pool saves the indices of the maxima, in 8 bits where they suffice. A window of one place
  * needs none, and with stride 1 it is the identity. A relu after max-pool is a pass over y, its derivative one in place
- * on dy. The mean over whole images, {H, W, C} to {C}, is that of one window. */
+ * on dy. The mean over whole images, {H, W, C} to {C}, or over the tokens of
+ * a sequence, {T, C}, is that of one window. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,12 +19,13 @@ static bool is_max(const struct node *node) { return strcmp(node->layer->name, "
 
 static struct pooling_shape shape_of(const struct node *node, const struct extent *x, const struct extent *y)
 {
-    const int64_t height = x->shape.dim[0], width = x->shape.dim[1], all = height > width ? height : width;
+    const int64_t height = x->shape.dim[0], width = x->shape.rank == 3 ? x->shape.dim[1] : 1;
+    const int64_t all = height > width ? height : width;
     const bool global = y->shape.rank == 1;
     const int64_t kernel = global ? all : node_integer(node, "kernel");
     const int64_t stride = global ? all : node_integer(node, "stride");
     return (struct pooling_shape){.batch = x->batch,
-                                  .channels = x->shape.dim[2],
+                                  .channels = shape_width(&x->shape),
                                   .height = height,
                                   .width = width,
                                   .out_height = global ? 1 : y->shape.dim[0],

@@ -63,10 +63,18 @@ __global__ static void largest(struct pooling_shape s, int64_t count, const floa
     }
 }
 
+/* A window's places along an axis of so many pixels, those in the padding too. */
+__device__ static int64_t padded_places(const struct pooling_shape *s, struct span span, int64_t size)
+{
+    const int64_t left = size + s->padding - span.start;
+    return left < s->kernel ? left : s->kernel;
+}
+
 /* What the sum over a window is divided by. */
 __device__ static float places_of(const struct pooling_shape *s, struct span rows, struct span columns)
 {
-    return (float)(s->count_padding ? s->kernel * s->kernel : (rows.to - rows.from) * (columns.to - columns.from));
+    if (s->count_padding) return (float)(padded_places(s, rows, s->height) * padded_places(s, columns, s->width));
+    return (float)((rows.to - rows.from) * (columns.to - columns.from));
 }
 
 __global__ static void means(struct pooling_shape s, int64_t count, const float *x, float *y)

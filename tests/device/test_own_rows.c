@@ -35,6 +35,10 @@ static const struct row {
     {"multiply", &cuda_multiply, 1e-6, {{3, {5, 4, 3}}, {2, {9, 33}}, {3, {1, 1, 9}}}, {.second = SECOND_VECTOR}},
     {"multiply", &cuda_multiply, 1e-6, {{3, {5, 5, 3}}}, {.second = SECOND_PIXEL}},
     {"flatten", &cuda_flatten, 0, {{3, {5, 4, 3}}, {3, {7, 6, 40}}, {3, {1, 1, 9}}, {3, {6, 6, 1}}, {2, {3, 5}}}, {0}},
+    {"tokens", &cuda_flatten, 0, {{3, {5, 4, 3}}, {3, {7, 6, 40}}, {3, {1, 1, 9}}, {3, {6, 6, 1}}}, {0}},
+    {"pixels", &cuda_pixels, 0, {{2, {9, 33}}, {2, {4, 64}}, {2, {1, 5}}, {2, {36, 1}}}, {0}},
+    {"class_token", &cuda_class_token, 1e-6, {{2, {9, 33}}, {2, {4, 64}}, {2, {1, 5}}}, {0}},
+    {"positions", &cuda_positions, 1e-6, {{2, {9, 33}}, {2, {4, 64}}, {2, {1, 5}}}, {0}},
     {"dropout",
      &cuda_dropout,
      0,
@@ -115,7 +119,17 @@ static const struct row {
      1e-6,
      {{3, {9, 7, 5}}, {3, {8, 8, 2}}},
      {.kernel = 3, .stride = 2, .padding = 2, .count_padding = true}},
-    {"global_avg_pool", &cuda_global_avg_pool, 1e-6, {{3, {9, 7, 5}}, {3, {1, 1, 3}}, {3, {8, 8, 40}}}, {0}},
+    {"max_pool", &cuda_max_pool, 1e-6, {{3, {8, 7, 4}}}, {.kernel = 3, .stride = 2, .ceil_mode = true}},
+    {"avg_pool",
+     &cuda_avg_pool,
+     1e-6,
+     {{3, {9, 7, 5}}, {3, {8, 8, 2}}},
+     {.kernel = 3, .padding = 1, .count_padding = true, .ceil_mode = true}},
+    {"global_avg_pool",
+     &cuda_global_avg_pool,
+     1e-6,
+     {{3, {9, 7, 5}}, {3, {1, 1, 3}}, {3, {8, 8, 40}}, {2, {9, 33}}},
+     {0}},
     {"upsample", &cuda_upsample, 1e-6, {{3, {5, 4, 3}}, {3, {8, 6, 16}}}, {.factor = 2}},
     {"upsample", &cuda_upsample, 1e-6, {{3, {2, 3, 1}}, {3, {1, 5, 7}}}, {.factor = 3}},
     {"cross_entropy", &cuda_cross_entropy, 1e-6, {{1, {2}}, {1, {10}}, {2, {7, 33}}, {3, {3, 4, 5}}}, {0}},
@@ -419,7 +433,7 @@ static void check_layer(const char *layer)
     int seen = 0;
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
         for (int s = 0; !strcmp(rows[r].layer, layer) && s < PLACES && rows[r].x[s].rank; s++, seen++)
-            for (int first = 0; first < (rows[r].x[s].rank == 3 ? 2 : 1); first++)
+            for (int first = 0; first < (rows[r].x[s].rank == 3 || rows[r].kernel == &cuda_pixels ? 2 : 1); first++)
                 for (int bits = 0; bits < (rows[r].kernel == &cuda_relu ? 2 : 1); bits++)
                     check(&rows[r], &rows[r].x[s], first, bits);
     cr_assert(seen > 0);
@@ -433,7 +447,9 @@ Test(own_rows, layers_without_a_kernel_are_refused)
         struct shape x;
         struct settings settings;
     } missing[] = {{"rms_norm", {2, {4, 8}}, {.epsilon = 1e-6}},
-                   {"group_norm", {3, {4, 4, 8}}, {.epsilon = 1e-5, .groups = 2}}};
+                   {"group_norm", {3, {4, 4, 8}}, {.epsilon = 1e-5, .groups = 2}},
+                   {"conv_transpose", {3, {4, 4, 8}}, {.channels = 2, .kernel = 2, .stride = 2}},
+                   {"pad", {3, {4, 4, 8}}, {.top = 1}}};
     for (size_t i = 0; i < sizeof missing / sizeof *missing; i++) {
         const struct layer *layer = layer_find(missing[i].layer);
         struct backend *backend;
@@ -498,6 +514,10 @@ CHECK(add)
 CHECK(multiply)
 CHECK(concat)
 CHECK(flatten)
+CHECK(tokens)
+CHECK(pixels)
+CHECK(class_token)
+CHECK(positions)
 CHECK(dropout)
 CHECK(select)
 CHECK(embedding)

@@ -160,7 +160,7 @@ static void check_images(const struct problem *p, const struct conv_product *con
     float *scratch = spoiled_floats(conv->scratch);
     memcpy(source, from->data, (size_t)in->count * 4);
     if (input)
-        conv_product_input(conv, source, p->weights, result, scratch);
+        conv_product_input(conv, source, p->weights, NULL, result, scratch);
     else
         conv_product_forward(conv, source, p->weights, p->has_bias ? p->bias : NULL, p->relu, result, scratch);
     check_bits(result, to->data, images_count(to), input ? "dx" : "y");

@@ -1,7 +1,7 @@
 /* Layers judged by values of PyTorch 2.15 in float64, on ref and cpu: outputs, and gradients of inputs and parameters.
- * The functions are silu, hardswish, sigmoid, tanh, leaky_relu, rms_norm and group_norm of torch.nn.functional, and
- * products. Element i of operand k is ((7 i + 3 k) mod 13 - 6) / 4: k is 1 and 2 for the inputs, 3 and 4 for the
- * parameters, 6 for dy. */
+ * The functions are silu, hardswish, sigmoid, tanh, leaky_relu, rms_norm, group_norm, conv_transpose2d, pad and pools
+ * of torch.nn.functional, and products. Element i of operand k is ((7 i + 3 k) mod 13 - 6) / 4: k is 1 and 2 for the
+ * inputs, 3 and 4 for the parameters, 6 for dy. */
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -93,6 +93,50 @@ static const struct values {
      {-0, -1.5, -0, -1.875, -0, -2.25, 0, 2.25, 0.0625, 1.5625, 0.125, 1.25, 0.1875, 0.9375, 0.25, 0.625},
      {{-0, -2.25, 0, 2.25, 0, 1.875, 0, 1.5, 0.1875, 0.9375, 0.25, 0.625, 0.3125, 0.3125, 0.375, -0},
       {0.125, -0.75, 3.125, 1.625}},
+     {{0}}},
+    {"conv_transpose",
+     {3, {2, 2, 2}},
+     1,
+     {.channels = 1, .kernel = 2, .stride = 2, .bias = true},
+     {2.1875, 1.8125, 2.6875, 1.5625, 2.25, 1.875, 2.875, 1.75, 3.1875, 1.3125, -0.375, 1.875, 3.5, 1.625, -0.75, 1.5},
+     {{-0.4375, -0.3125, 2.125, 1.125, 2.5, 3, 2.625, 3.625}},
+     {{0, -0.1875, -0.75, 1.5, -0.625, -0.75, 0.5, -2.875}, {1.25}}},
+    {"conv_transpose",
+     {3, {2, 2, 1}},
+     1,
+     {.channels = 1, .kernel = 3, .stride = 2, .padding = 1, .output_padding = 1, .bias = true},
+     {0.5625, 1.1875, 2.75, 1.25, 1.875, 4.5625, 0.5625, 1.25, 0.875, 1, 3.0625, 1.1875, 1.5, 4.125, 1.5, -0.375},
+     {{1.1875, -0.75, 0.0625, -0.9375}},
+     {{-1.5625, 0.5, -0.625, 0.5625, 1.0625, -2.875, -1.5625, 1.5625, 0.0625}, {1.25}}},
+    {"pad",
+     {3, {3, 3, 1}},
+     1,
+     {.top = -1, .bottom = 2, .left = 2, .right = -1},
+     {0, 0, 1.25, -0.25, 0, 0, 0, -1.5},
+     {{0, 0, 0, 0, -1.5, 0, 0.5, -1, 0}},
+     {{0}}},
+    {"max_pool",
+     {3, {4, 4, 1}},
+     1,
+     {.kernel = 3, .stride = 2, .ceil_mode = true},
+     {1.5, 1.25, 1, 1},
+     {{0, 0, 0, 1.5, 0, -0.25, 0, 0, 0, 0, 0, 0, 0, 0, -1.5, 0}},
+     {{0}}},
+    {"avg_pool",
+     {3, {4, 4, 1}},
+     1,
+     {.kernel = 3, .stride = 2, .padding = 1, .count_padding = true, .ceil_mode = true},
+     {0.166666667, 0.194444444, -0.0416666667, 0.0277777778, -0.222222222, -0.5, 0, -0.0416666667, -0.125},
+     {{-0.0277777778, 0.138888889, 0.166666667, 0.166666667, -0.194444444, 1.38777878e-17, 0.194444444, -0.0138888889,
+       -0.166666667, -0.138888889, 0.0277777778, -0.180555556, -0.0833333333, -0.222222222, -0.138888889,
+       -0.159722222}},
+     {{0}}},
+    {"avg_pool",
+     {3, {3, 3, 1}},
+     1,
+     {.kernel = 2, .ceil_mode = true},
+     {0.3125, 0.5, -0.75, 0.25},
+     {{-0.0625, -0.0625, 0.75, -0.0625, -0.0625, 0.75, 0, 0, -1.5}},
      {{0}}},
 };
 

@@ -405,12 +405,30 @@ static const struct refusal {
      "7x7 kernel is larger than its input 4x9x1"},
     {"conv", {{3, {4, 4, 6}}}, {.channels = 8, .kernel = 1, .stride = 1, .groups = 4}, "groups 4, channels 6 and 8"},
     {"conv", {{3, {4, 4, 6}}}, {.channels = 8, .kernel = 1, .stride = 1, .groups = 3}, "groups 3, channels 6 and 8"},
+    {"conv_transpose", {{1, {9}}}, {.channels = 1, .kernel = 2, .stride = 2}, "image"},
+    {"conv_transpose",
+     {{3, {4, 4, 1}}},
+     {.channels = 1, .kernel = 2, .stride = 2, .output_padding = 2},
+     "output_padding 2 is not less than the stride 2"},
+    {"conv_transpose",
+     {{3, {4, 1, 1}}},
+     {.channels = 1, .kernel = 2, .stride = 2, .padding = 1},
+     "padding 1 leaves nothing of its input 4x1x1 under a 2x2 kernel"},
+    {"pad", {{1, {9}}}, {.top = 1}, "image"},
+    {"pad", {{3, {4, 4, 1}}}, {0}, "top, bottom, left and right are 0"},
+    {"pad", {{3, {4, 5, 1}}}, {.top = -2, .bottom = -2, .left = 9}, "cuts off all of its input 4x5x1: top -2"},
     {"upsample", {{1, {9}}}, {.factor = 2}, "image"},
     {"max_pool", {{3, {9, 4, 1}}}, {.kernel = 5}, "5x5 kernel is larger than its input 9x4x1"},
     {"max_pool", {{3, {9, 9, 1}}}, {.kernel = 2, .padding = 2}, "padding 2"},
     {"avg_pool", {{2, {9, 9}}}, {.kernel = 2}, "image"},
     {"avg_pool", {{3, {9, 9, 1}}}, {.kernel = 1, .padding = 1}, "padding 1"},
-    {"global_avg_pool", {{1, {9}}}, {0}, "image"},
+    {"global_avg_pool", {{1, {9}}}, {0}, "an image (height x width x channels) or a sequence, its input is 9"},
+    {"tokens", {{2, {9, 4}}}, {0}, "expects an image (height x width x channels), its input is 9x4"},
+    {"pixels", {{1, {9}}}, {0}, "expects a sequence (tokens x width), its input is 9"},
+    {"pixels", {{2, {12, 4}}}, {0}, "the 12 tokens of its input 12x4 are no square; expected: a height"},
+    {"pixels", {{2, {12, 4}}}, {.height = 5}, "height 5 does not divide the 12 tokens of its input 12x4"},
+    {"class_token", {{3, {2, 3, 4}}}, {0}, "expects a sequence (tokens x width), its input is 2x3x4"},
+    {"positions", {{1, {9}}}, {0}, "expects a sequence (tokens x width), its input is 9"},
     {"linear", {{3, {2, 2, 3}}}, {.units = 1}, "flatten"},
     {"layernorm", {{3, {2, 2, 3}}}, {.epsilon = 1e-12}, "vector or a sequence"},
     {"rms_norm", {{3, {2, 2, 3}}}, {.epsilon = 1e-6}, "vector or a sequence"},
@@ -444,6 +462,18 @@ Test(reference, shapes_that_do_not_fit_are_refused)
         cr_assert(layer->infer(settings_of(layer, &r->settings), r->x, &y) == ST_SPEC, "%s, case %zu", r->layer, i);
         cr_assert(strstr(status_message(), r->says), "%s", status_message());
     }
+}
+
+Test(reference, pixels_become_tokens_and_tokens_pixels)
+{
+    const struct layer *tokens = layer_find("tokens"), *pixels = layer_find("pixels");
+    struct shape image = {3, {2, 8, 5}}, sequence, back;
+    cr_assert(tokens->infer(NULL, &image, &sequence) == ST_OK);
+    cr_assert(shape_equal(&sequence, &(struct shape){2, {16, 5}}));
+    cr_assert(pixels->infer(settings_of(pixels, &(struct settings){.height = 2}), &sequence, &back) == ST_OK);
+    cr_assert(shape_equal(&back, &image));
+    cr_assert(pixels->infer(settings_of(pixels, &(struct settings){.height = 0}), &sequence, &back) == ST_OK);
+    cr_assert(shape_equal(&back, &(struct shape){3, {4, 4, 5}}));
 }
 
 Test(reference, parameters_and_flops_of_known_layers)

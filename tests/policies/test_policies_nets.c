@@ -48,12 +48,11 @@ static bool is_chosen(const struct layer *layer, const char *kind)
 {
     static const struct {
         const char *kind, *layers;
-    } families[] = {
-        {"pool", " max_pool avg_pool global_avg_pool "},
-        {"norm", " layernorm rms_norm group_norm batch_norm batch_norm_add "},
-        {"weightless",
-         " max_pool avg_pool global_avg_pool upsample flatten attention gelu silu hardswish sigmoid tanh select relu "
-         "relu6 leaky_relu scale dropout add multiply concat "}};
+    } families[] = {{"pool", " max_pool avg_pool global_avg_pool "},
+                    {"norm", " layernorm rms_norm group_norm batch_norm batch_norm_add "},
+                    {"weightless", " max_pool avg_pool global_avg_pool upsample pad flatten tokens pixels attention "
+                                   "gelu silu hardswish sigmoid tanh select relu "
+                                   "relu6 leaky_relu scale dropout add multiply concat "}};
     char name[64];
     snprintf(name, sizeof name, " %s ", layer->name);
     for (size_t i = 0; i < sizeof families / sizeof *families; i++)

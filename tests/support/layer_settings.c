@@ -13,13 +13,15 @@
 static const struct member {
     const char *key;
     size_t offset, size;
-} members[] = {MEMBER(channels), MEMBER(units),         MEMBER(kernel),    MEMBER(stride),
-               MEMBER(padding),  MEMBER(activation),    MEMBER(init),      MEMBER(bias),
-               MEMBER(rate),     MEMBER(epsilon),       MEMBER(token),     MEMBER(heads),
-               MEMBER(save),     MEMBER(vocabulary),    MEMBER(positions), MEMBER(segments),
-               MEMBER(momentum), MEMBER(variance),      MEMBER(affine),    MEMBER(groups),
-               MEMBER(factor),   MEMBER(count_padding), MEMBER(causal),    MEMBER(kv_heads),
-               MEMBER(rope),     MEMBER(slope),         MEMBER(by)};
+} members[] = {MEMBER(channels),  MEMBER(units),          MEMBER(kernel),    MEMBER(stride),
+               MEMBER(padding),   MEMBER(activation),     MEMBER(init),      MEMBER(bias),
+               MEMBER(rate),      MEMBER(epsilon),        MEMBER(token),     MEMBER(heads),
+               MEMBER(save),      MEMBER(vocabulary),     MEMBER(positions), MEMBER(segments),
+               MEMBER(momentum),  MEMBER(variance),       MEMBER(affine),    MEMBER(groups),
+               MEMBER(factor),    MEMBER(count_padding),  MEMBER(causal),    MEMBER(kv_heads),
+               MEMBER(rope),      MEMBER(slope),          MEMBER(by),        MEMBER(height),
+               MEMBER(ceil_mode), MEMBER(output_padding), MEMBER(top),       MEMBER(bottom),
+               MEMBER(left),      MEMBER(right)};
 
 static _Thread_local max_align_t own[64];
 
@@ -41,7 +43,7 @@ const void *settings_of(const struct layer *layer, const struct settings *settin
     cr_assert(layer->settings_size <= sizeof own);
     if (!settings) fill_plain(layer);
     struct settings given = settings ? *settings : (struct settings){0};
-    if (given.groups == 0) given.groups = 1;
+    given.groups = given.groups == 0 ? 1 : given.groups == GROUPS_OF_ONE ? 0 : given.groups;
     for (size_t i = 0; settings && i < sizeof members / sizeof *members; i++) {
         const struct setting *f = setting_find(layer->keys, members[i].key);
         if (f) memcpy((char *)own + f->offset, (const char *)&given + members[i].offset, members[i].size);
@@ -62,15 +64,32 @@ float range_of(const struct layer *layer)
     return 1;
 }
 
-int value_of_width(struct graph *graph, int64_t width)
+static int added(struct graph *graph, const char *name, const struct settings *settings, int input)
 {
-    const int inputs[] = {0};
     int output;
-    const struct settings s = {.kernel = 1, .stride = 1, .channels = width, .units = width};
-    const struct layer *layer = layer_find(graph->value[0].shape.rank == 3 ? "conv" : "linear");
-    enum status status = graph_add(graph, layer, settings_of(layer, &s), NULL, inputs, &output);
+    const struct layer *layer = layer_find(name);
+    enum status status = graph_add(graph, layer, settings_of(layer, settings), NULL, &input, &output);
     cr_assert(status == ST_OK, "%s", status_message());
     return output;
+}
+
+int value_of_width(struct graph *graph, int64_t width)
+{
+    const struct settings s = {.kernel = 1, .stride = 1, .channels = width, .units = width};
+    return added(graph, graph->value[0].shape.rank == 3 ? "conv" : "linear", &s, 0);
+}
+
+struct shape batch_shape(const struct shape *sequence, bool image)
+{
+    return image ? (struct shape){3, {sequence->dim[0], 1, 3}} : (struct shape){2, {3, sequence->dim[0]}};
+}
+
+int sequence_of_batch(struct graph *graph, const struct shape *sequence, int64_t words)
+{
+    const struct settings s = {
+        .units = sequence->dim[1], .vocabulary = words, .positions = sequence->dim[0], .segments = 2};
+    if (graph->value[0].shape.rank == 2) return added(graph, "embedding", &s, 0);
+    return added(graph, "tokens", &s, value_of_width(graph, sequence->dim[1]));
 }
 
 /* A pixel of channels is the mean of a square image. */
@@ -79,10 +98,7 @@ static int mean_of(struct graph *graph, const struct settings *settings, int fir
     const struct shape *x = &graph->value[first].shape;
     const struct settings s = {.kernel = x->dim[0]};
     const char *name = x->rank == 2 ? "select" : settings->second == SECOND_PIXEL ? "avg_pool" : "global_avg_pool";
-    int output;
-    enum status status = graph_add(graph, layer_find(name), settings_of(layer_find(name), &s), NULL, &first, &output);
-    cr_assert(status == ST_OK, "%s", status_message());
-    return output;
+    return added(graph, name, &s, first);
 }
 
 int second_input(struct graph *graph, const struct settings *settings, int first)

@@ -11,8 +11,11 @@ float range_of(const struct layer *layer);
 /* The second of two inputs: the first, or what a layer gives to it that has a number a channel. */
 enum second { SECOND_ALIKE, SECOND_VECTOR, SECOND_PIXEL };
 
-/* The keys of all layers. What is left out is 0; groups 0 stands for 1. Two are no keys: second, and other, the width
- * of the second of two inputs, 0: that of the first. */
+/* For groups: 0, as many as channels. */
+enum { GROUPS_OF_ONE = -1 };
+
+/* The keys of all layers. What is left out is 0; groups 0 stands for 1. Three are no keys: second; other, the width
+ * of the second of two inputs, 0: that of the first; and of_image: what reads the batch reads an image's. */
 struct settings {
     int64_t channels, units, kernel, stride, padding;
     int activation, init;
@@ -23,10 +26,11 @@ struct settings {
     int64_t vocabulary, positions, segments;
     int64_t other;
     enum second second;
+    bool of_image;
     double momentum;
     int variance;
-    bool affine, count_padding, causal, rope;
-    int64_t groups, factor;
+    bool affine, count_padding, ceil_mode, causal, rope;
+    int64_t groups, factor, height, output_padding, top, bottom, left, right;
 };
 
 /* Whether the backend has no kernel for a layer with these settings, and says so. */
@@ -38,6 +42,11 @@ const void *settings_of(const struct layer *layer, const struct settings *settin
 
 /* A value that a layer reads from the batch: of the batch's shape, but so wide. Fails the test on any error. */
 int value_of_width(struct graph *graph, int64_t width);
+
+/* The batch behind a sequence of that shape, as a layer reads it that reads the batch: sentences, or an image with a
+ * pixel a token; and the sequence, in a graph of such a batch, of so many words. Fails the test on any error. */
+struct shape batch_shape(const struct shape *sequence, bool image);
+int sequence_of_batch(struct graph *graph, const struct shape *sequence, int64_t words);
 
 /* The second input that the settings ask for; first where they ask for none. */
 int second_input(struct graph *graph, const struct settings *settings, int first);

@@ -32,25 +32,13 @@ static void block_free(struct block *b)
     free(b->memory);
 }
 
-/* The output of an embedding that has the shape, in a graph whose batch is sentences. */
-static int embedded(struct graph *graph, const struct shape *x)
-{
-    const int inputs[] = {0};
-    int output;
-    struct settings s = {.units = x->dim[1], .vocabulary = 9, .positions = x->dim[0], .segments = 2};
-    const struct layer *layer = layer_find("embedding");
-    enum status status = graph_add(graph, layer, settings_of(layer, &s), NULL, inputs, &output);
-    cr_assert(status == ST_OK, "%s", status_message());
-    return output;
-}
-
 /* The graph up to the values that the layer reads. */
 static void begin(struct subject *s, const struct layer *layer, int inputs[NODE_INPUTS_MAX])
 {
     const struct subject_case *c = s->c;
-    const struct shape text = {2, {3, c->x.dim[0]}};
+    const struct shape text = batch_shape(&c->x, c->settings.of_image);
     cr_assert(graph_create(layer->reads_batch ? &text : &c->x, c->batch, &s->graph) == ST_OK, "%s", status_message());
-    inputs[0] = layer->reads_batch ? embedded(s->graph, &c->x)
+    inputs[0] = layer->reads_batch ? sequence_of_batch(s->graph, &c->x, 9)
                 : c->first         ? 0
                                    : value_of_width(s->graph, shape_width(&c->x));
     inputs[1] = layer->reads_batch ? 0 : second_input(s->graph, &c->settings, inputs[0]);

@@ -19,18 +19,14 @@ enum { VOCABULARY = 7 }; /* of sentences; embeddings tested have more words */
 static bool reads_text(const struct layer *layer) { return layer->reads_batch || layer == layer_find("embedding"); }
 
 /* The graph, up to the layer's inputs. */
-static void begin(struct single *single, const struct layer *layer, const struct shape *input, int64_t batch,
-                  int inputs[NODE_INPUTS_MAX])
+static void begin(struct single *single, const struct layer *layer, const struct settings *settings,
+                  const struct shape *input, int64_t batch, int inputs[NODE_INPUTS_MAX])
 {
-    struct shape text = {2, {3, input->dim[0]}};
-    struct settings settings = {
-        .units = input->dim[1], .vocabulary = VOCABULARY, .positions = input->dim[0], .segments = 2};
+    const bool image = settings && settings->of_image;
+    const struct shape text = batch_shape(input, image);
     enum status status = graph_create(layer->reads_batch ? &text : input, batch, &single->graph);
     cr_assert(status == ST_OK, "%s", status_message());
-    if (!layer->reads_batch) return;
-    status = graph_add(single->graph, layer_find("embedding"), settings_of(layer_find("embedding"), &settings), NULL,
-                       inputs, &inputs[0]);
-    cr_assert(status == ST_OK, "%s", status_message());
+    if (layer->reads_batch) inputs[0] = sequence_of_batch(single->graph, input, VOCABULARY);
 }
 
 void single_open(struct single *single, const char *backend, const char *layer, const struct settings *settings,
@@ -41,7 +37,7 @@ void single_open(struct single *single, const char *backend, const char *layer, 
     const struct layer *definition = layer_find(layer);
     cr_assert(definition, "no layer %s", layer);
     cr_assert(backend_open(backend, &(struct backend_options){0}, &single->backend) == ST_OK, "%s", status_message());
-    begin(single, definition, input, batch, inputs);
+    begin(single, definition, settings, input, batch, inputs);
     single->graph->value[0].wants_gradient = !reads_text(definition);
     if (definition->inputs > 1 && !definition->reads_batch)
         inputs[1] = second_input(single->graph, settings, inputs[0]);

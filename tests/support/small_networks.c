@@ -364,7 +364,30 @@ static int frozen(struct graph *graph)
     return linear(graph, 4, ACTIVATION_NONE, v);
 }
 
+/* Patches as tokens that attend to each other, back to pixels, larger again and shifted; then a token before those of
+ * what is left. */
+static int vision(struct graph *graph)
+{
+    static const struct settings none = {.rate = 0}, window = {.kernel = 3, .stride = 2, .ceil_mode = true};
+    begin(graph, "patches");
+    int v = add(graph, "conv", (struct settings){.channels = 12, .kernel = 2, .stride = 2, .bias = true}, 0, -1);
+    v = add(graph, "positions", none, add(graph, "tokens", none, v, -1), -1);
+    graph_group_end(graph);
+    v = add(graph, "pixels", none, encoder(graph, "encoder", 12, SAVE_PROBABILITIES, v), -1);
+    begin(graph, "pixels");
+    v = add(graph, "conv_transpose",
+            (struct settings){.channels = 8, .kernel = 3, .stride = 2, .padding = 1, .output_padding = 1, .bias = true},
+            v, -1);
+    v = add(graph, "pad", (struct settings){.top = -1, .bottom = 1, .left = 2, .right = -2}, v, -1);
+    v = add(graph, "max_pool", window, add(graph, "relu", none, v, -1), -1);
+    graph_group_end(graph);
+    v = add(graph, "class_token", none, add(graph, "tokens", none, v, -1), -1);
+    v = add(graph, "global_avg_pool", none, linear(graph, 8, ACTIVATION_RELU, v), -1);
+    return linear(graph, 4, ACTIVATION_NONE, v);
+}
+
 const struct net gated_net = {"gated", gated, {3, {8, 8, 3}}, 3, 4};
+const struct net vision_net = {"vision", vision, {3, {8, 8, 3}}, 3, 4};
 const struct net deep_net = {"deep", deep, {1, {12}}, 40, 4}, divided_net = {"divided", divided, {1, {16}}, 64, 4},
                  pooled_net = {"pooled", pooled, {3, {9, 8, 3}}, 3, 4},
                  rotary_net = {"rotary", rotary, {2, {3, 7}}, 3, 20},

@@ -22,8 +22,9 @@ extern const struct net nets[];
  * behind a batch norm; and the decoder with rotary positions and grouped queries, which cuda has not. */
 extern const struct net deep_net, divided_net, pooled_net, fronted_net, rotary_net;
 
-/* Nor this: every elementwise layer, gates, products and norms that a device has no kernels for. */
-extern const struct net gated_net;
+/* Nor these: every elementwise layer, gates, products and norms, or images as sequences and larger images, with layers
+ * that a device has no kernels for. */
+extern const struct net gated_net, vision_net;
 
 /* The whole graph with its cross entropy; relu_save as in the spec. Fails the test on any error. */
 struct graph *net_build(const struct net *net, enum relu_save relu_save);

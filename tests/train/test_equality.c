@@ -113,6 +113,8 @@ Test(equality, frozen_ref) { compare_all(&nets[8], "ref", 2); }
 Test(equality, frozen_cpu) { compare_all(&nets[8], "cpu", STEPS_MANY); }
 Test(equality, gated_ref) { compare_all(&gated_net, "ref", 2); }
 Test(equality, gated_cpu) { compare_all(&gated_net, "cpu", STEPS_MANY); }
+Test(equality, vision_ref) { compare_all(&vision_net, "ref", 2); }
+Test(equality, vision_cpu) { compare_all(&vision_net, "cpu", STEPS_MANY); }
 
 static void compare_on_device(const struct net *net)
 {
