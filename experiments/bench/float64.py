@@ -1,16 +1,19 @@
 #!/usr/bin/python3
-"""Measures how far gradients are from the exact ones, of BERTs and of networks with batch normalisation: `make numerics`.
+"""Measures how far gradients are from the exact ones, of BERTs and of networks on images: `make numerics`.
 
 A run of one step records its initial parameters and running state, its batch and its gradients (record.state). This
-script computes the same network again, in PyTorch and float64. A BERT is written down below, dropout included: it draws
-the masks by Philox4x32-10 as results/README.md documents. Any other network is built from the result file: the nodes of
-its plan, in order, with the settings of its resolved spec. A tensor's error is the L2 norm of the difference divided by
-that of the exact gradient, or of the exact running state after the step. Where the exact gradient is 0 (a key's bias
-shifts all scores of a row equally), that part is divided by the norm of the whole tensor. That of batch_norm's gain is
-nearly 0 where each channel is normalised again before channels mix, as after a depthwise convolution; gain and bias are
-divided by the norm of both. Batches are small because a relu's input within rounding of 0 may pass in one precision
-alone: one such element of a million puts 1e-3 of the gradients before it in doubt, in PyTorch's float32 as well, which
-is judged beside ours. So a network with batch normalisation has five seeds, and the one with the middle error counts.
+script computes the same network again, in PyTorch and float64. A BERT is written down below, dropout included: it
+draws the masks by Philox4x32-10 as results/README.md documents. Any other network is built from the result file: the
+nodes of its plan, in order, with the settings of its resolved spec. A tensor's error is the L2 norm of the difference
+divided by that of the exact gradient, or of the exact running state after the step. Where the exact gradient is 0 (a
+key's bias shifts all scores of a row equally), that part is divided by the norm of the whole tensor. That of
+batch_norm's gain is nearly 0 where each channel is normalised again before channels mix, as after a depthwise
+convolution; gain and bias are divided by the norm of both. So are running means and variances: a mean is nearly 0
+where what is normalised is a sum of channels that are. Batches are small because a relu's input within rounding of 0
+may pass in one precision alone: one such element of a million puts 1e-3 of the gradients before it in doubt, in
+PyTorch's float32 as well, which is judged beside ours. In the zeros around a tile of unet-segmentation they are
+exactly 0, but for the rounding of Winograd's algorithm, which it is therefore compared without. A network of images
+has five seeds, and the one with the middle error counts.
 
 Exit code 1: an error exceeds its limit.
 """
@@ -48,7 +51,15 @@ RUNS = [Run("experiments/bert-tweets.yaml", ("batch=32", "epochs="), 1e-5, 2),
         Run("experiments/unet-pareto.yaml", ("model.file=bench/faint-images.yaml", "data.shape=[16, 16, 3]", "batch=8"),
             CONVOLUTIONAL),
         Run("experiments/mobilenet-pareto.yaml", ("data.shape=[64, 64, 3]", "batch=2"), CONVOLUTIONAL),
-        Run("experiments/densenet-pareto.yaml", ("data.shape=[32, 32, 3]", "batch=8"), CONVOLUTIONAL)]
+        Run("experiments/densenet-pareto.yaml", ("data.shape=[32, 32, 3]", "batch=8"), CONVOLUTIONAL),
+        Run("experiments/efficientnet.yaml", ("data.shape=[64, 64, 3]", "batch=2"), CONVOLUTIONAL),
+        Run("experiments/unet-segmentation.yaml", ("data.shape=[20, 20, 1]", "conv.algorithm=direct"),
+            CONVOLUTIONAL),
+        Run("experiments/sd-unet.yaml",
+            ("model.parameters={channels: 32, wide: 64, qkv: 96, wide_qkv: 192, inner: 64, wide_inner: 128, groups: 8}",
+             "data.shape=[16, 16, 4]"), 1e-5),
+        Run("experiments/vit.yaml", ("model.parameters={blocks: 2}", "data.shape=[64, 64, 3]", "data.classes=10",
+                                      "batch=4"), 1e-5)]
 DROPOUT = 2  # place of the domain among those of framework/numerics/random.h
 RATE, EPSILON = 0.1, 1e-12
 U32 = np.uint64(0xffffffff)
@@ -74,6 +85,15 @@ def philox(key, counter):
     return a, b, c, d
 
 
+def dropped(x, key, node, rate):
+    """A node's dropout of a value whose first dimension is the batch; draws in the order of its elements."""
+    batch, elements = x.shape[0], math.prod(x.shape[1:])
+    quad, sample = np.arange((elements + 3) // 4), np.arange(batch)[:, None]
+    words = np.stack(np.broadcast_arrays(*philox(key, (quad[None], sample, np.full((1, 1), node), [[0]]))), -1)
+    keep = words.reshape(batch, -1)[:, :elements] >= int(rate * 2 ** 32)
+    return x * torch.from_numpy(keep.reshape(x.shape)) / (1 - rate)
+
+
 class Network:
     """BERT with a classifier on its first token, its nodes numbered as the model file's."""
 
@@ -85,13 +105,7 @@ class Network:
         return self.node - 1
 
     def dropout(self, x):
-        """Of a value whose first dimension is the batch; draws in the order of its elements."""
-        node, batch = self.next(), x.shape[0]
-        elements = math.prod(x.shape[1:])
-        quad, sample = np.arange((elements + 3) // 4), np.arange(batch)[:, None]
-        words = np.stack(np.broadcast_arrays(*philox(self.key, (quad[None], sample, np.full((1, 1), node), [[0]]))), -1)
-        keep = words.reshape(batch, -1)[:, :elements] >= int(RATE * 2 ** 32)
-        return x * torch.from_numpy(keep.reshape(x.shape)) / (1 - RATE)
+        return dropped(x, self.key, self.next(), RATE)
 
     def linear(self, name, x):
         self.next()
@@ -136,18 +150,20 @@ class Network:
         return functional.cross_entropy(self.linear("classifier", y), labels)
 
 
-def settings(layers, prefix=""):
-    """The settings of every named layer of a resolved model, by the name of its node."""
-    found = {}
+def settings(layers, prefix="", numbers=None):
+    """The settings of every layer of a resolved model, by the name of its node: its own, or a number of its kind."""
+    found, numbers = {}, collections.Counter() if numbers is None else numbers
     for (kind, own), in (layer.items() for layer in layers):
         if kind == "repeat":
             for i in range(own["times"]):
                 found.update(settings(own["layers"], f"{prefix}{own['name']}[{i}]."))
             continue
         for inner in "layers", "shortcut", "join":
-            found.update(settings(own.get(inner, ()), prefix))
-        if "name" in own:
-            found[prefix + own["name"]] = own
+            found.update(settings(own.get(inner, ()), prefix, numbers))
+        if kind not in FORMS and "name" not in own:
+            numbers[kind] += 1
+        if kind not in FORMS:
+            found[prefix + own.get("name", f"{kind}{numbers[kind]}")] = own
     return found
 
 
@@ -155,6 +171,23 @@ def window(own):
     return own["kernel"], own["stride"] or own["kernel"], own["padding"]
 
 
+def attention(qkv, own):
+    """Of an image's tokens, none of which is padding."""
+    q, k, v = qkv.unflatten(2, (3, own["heads"], -1)).permute(2, 0, 3, 1, 4)
+    return functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+
+
+def image_of(x, height):
+    return x.transpose(1, 2).unflatten(2, (height or math.isqrt(x.shape[1]), -1))
+
+
+def dropout(x, own):
+    last = x.movedim(1, -1) if x.dim() == 4 else x
+    left = dropped(last, own["key"], own["node"], float(own["rate"]))
+    return left.movedim(-1, 1) if x.dim() == 4 else left
+
+
+FORMS = "group", "residual", "concat", "multiply"
 # layer -> its output by its inputs, parameters and running state by their names, and settings
 LAYERS = {
     # PyYAML takes 1e-05 for a text, hence float().
@@ -167,7 +200,25 @@ LAYERS = {
     "relu6": lambda x, p, own: functional.relu6(*x),
     "max_pool": lambda x, p, own: functional.max_pool2d(*x, *window(own)),
     "avg_pool": lambda x, p, own: functional.avg_pool2d(*x, *window(own), count_include_pad=own["count_padding"]),
-    "global_avg_pool": lambda x, p, own: x[0].mean((2, 3)),
+    "global_avg_pool": lambda x, p, own: x[0].mean((2, 3) if x[0].dim() == 4 else 1),
+    "tokens": lambda x, p, own: x[0].flatten(2).transpose(1, 2),
+    "pixels": lambda x, p, own: image_of(x[0], own["height"]),
+    "class_token": lambda x, p, own: torch.cat([p["weight"].expand(len(x[0]), 1, -1), x[0]], 1),
+    "positions": lambda x, p, own: x[0] + p["weight"],
+    "select": lambda x, p, own: x[0][:, own["token"]],
+    "attention": lambda x, p, own: attention(x[0], own),
+    "layernorm": lambda x, p, own: functional.layer_norm(x[0], x[0].shape[-1:], p["weight"], p["bias"],
+                                                         float(own["epsilon"])),
+    "group_norm": lambda x, p, own: functional.group_norm(x[0], own["groups"] or x[0].shape[1], p["weight"], p["bias"],
+                                                          float(own["epsilon"])),
+    "gelu": lambda x, p, own: functional.gelu(x[0]),
+    "dropout": lambda x, p, own: dropout(x[0], own),
+    "conv_transpose": lambda x, p, own: functional.conv_transpose2d(x[0], p["weight"], p.get("bias"), own["stride"],
+                                                                    own["padding"], own["output_padding"]),
+    "pad": lambda x, p, own: functional.pad(x[0], (own["left"], own["right"], own["top"], own["bottom"])),
+    "silu": lambda x, p, own: functional.silu(x[0]),
+    "sigmoid": lambda x, p, own: torch.sigmoid(x[0]),
+    "multiply": lambda x, p, own: x[0] * (x[1] if x[1].dim() == x[0].dim() else x[1][:, :, None, None]),
     "upsample": lambda x, p, own: functional.interpolate(*x, scale_factor=own["factor"]),
     "linear": lambda x, p, own: functional.linear(*x, p["weight"], p.get("bias")),
     "add": lambda x, p, own: x[0] + x[1],
@@ -176,15 +227,17 @@ LAYERS = {
 ACTIVATIONS = {"none": lambda x: x, "relu": functional.relu, "relu6": functional.relu6}
 
 
-def planned(plan, model, tensors, batch, labels):
-    """The loss of the network that a plan's nodes are; puts the running state after the step in tensors."""
+def planned(plan, model, tensors, batch, labels, key):
+    """The loss of the network that a plan's nodes are, whose masks are those of the key; puts the running state after the
+    step in tensors."""
     texts = [[text.decode() for text in plan["nodes"][key][()]] for key in ("name", "layer")]
     named, values = settings(model["layers"]), [batch.permute(0, 3, 1, 2)]
-    for name, layer, inputs in zip(*texts, plan["nodes/inputs"][()]):
-        own = named.get(name, {})
+    for node, (name, layer, inputs) in enumerate(zip(*texts, plan["nodes/inputs"][()])):
+        own = {**named.get(name, {}), "key": key, "node": node}
         x = [values[value] for value in inputs if value >= 0]
         if layer == "cross_entropy":
-            return functional.cross_entropy(*x, labels)
+            logits = x[0].flatten(2) if x[0].dim() == 4 else x[0]  # a label a pixel, or one a sample
+            return functional.cross_entropy(logits, labels.view(logits.shape[:1] + logits.shape[2:]), ignore_index=-1)
         mine = {key[len(name) + 1:]: tensor for key, tensor in tensors.items() if key.startswith(name + ".")}
         values.append(ACTIVATIONS[own.get("activation", "none")](LAYERS[layer](x, mine, own)))
     raise measure.Failed("the plan has no cross_entropy")
@@ -198,7 +251,8 @@ def loss_of(file, tensors, heads, seed):
         loss = Network(tensors, heads, seed)(batch, labels)
     else:
         model = yaml.safe_load(file["spec/resolved"][()])["model"]
-        loss = planned(file["plan"], model, tensors, batch.to(next(iter(tensors.values())).dtype), labels)
+        loss = planned(file["plan"], model, tensors, batch.to(next(iter(tensors.values())).dtype), labels,
+                       finalised(seed, DROPOUT))
     loss.backward()
     return loss.item()
 
@@ -222,7 +276,11 @@ def judged(file, heads, seed):
     gradients, final = tensors("gradient"), tensors("final")
     exact, loss = computed(torch.float64)
     single, _ = computed(torch.float32)
-    running = [(float((final[name] - exact[name]).norm() / exact[name].norm()), name)
+    def moved(name):
+        layer = name.rpartition(".")[0]
+        return torch.cat([exact[f"{layer}.{key}"] for key in ("running_mean", "running_var")]).norm()
+
+    running = [(float((final[name] - exact[name]).norm() / moved(name)), name)
                for name in exact if name not in gradients]
     return (errors(gradients), sorted(running, reverse=True), abs(float(file["steps/loss"][0]) / loss - 1),
             errors({name: single[name].grad.double() for name in gradients}))

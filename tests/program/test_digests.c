@@ -25,6 +25,10 @@ static const struct {
     {"bert-tweets", "batch=4 data.name=synthetic-tokens", "2f068d263d1ccc92705083f5ae7c9d7c"},
     {"gpt-text", "batch=4 data.name=synthetic-text", "d1e1390e4bdc09a110b12115da3a27d0"},
     {"swiglu", "batch=4", "30e21de0b678f09dcabbc61ae13405c5"},
+    {"vit", "batch=2 model.parameters.blocks=2 data.shape=[64,64,3]", "1df4b4c2773cda938bf104d226976222"},
+    {"efficientnet", "batch=2 data.shape=[64,64,3]", "da4ba04c9bf3e1a25bef0eb5772cbe91"},
+    {"unet-segmentation", "data.shape=[20,20,1]", "cde7c823df862b9127a1f199a261d921"},
+    {"sd-unet", "data.shape=[16,16,4]", "341c176c319df618d22a02a5370b8f2c"},
 };
 
 /* The last number of a column, of comma-separated values. */
