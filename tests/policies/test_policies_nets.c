@@ -147,7 +147,7 @@ Test(policies_nets, selective_refuses_unknown_kinds)
 {
     static const struct {
         const char *kind, *says;
-    } wrong[] = {{"swish", "'swish' is not known; expected some of conv|max_pool|avg_pool|"},
+    } wrong[] = {{"swish", "'swish' is not known; expected some of conv|conv_transpose|max_pool|"},
                  {"swish", "|pool|norm|weightless"},
                  {"avg", "'avg' is not known"},
                  {"cross_entropy", "'cross_entropy' is not known"}};
