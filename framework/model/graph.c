@@ -230,7 +230,8 @@ bool graph_pool_fusible(const struct graph *graph, const struct node *node)
 {
     if (!node->layer->selects || node->inputs[0] == 0 || graph->value[node->inputs[0]].consumers != 1) return false;
     const int64_t stride = node_integer(node, "stride");
-    return node_integer(node, "kernel") == 2 && (stride == 0 || stride == 2) && node_integer(node, "padding") == 0;
+    return node_integer(node, "kernel") == 2 && (stride == 0 || stride == 2) && node_integer(node, "padding") == 0 &&
+           !node_integer(node, "ceil_mode");
 }
 
 static void set_integer(const struct node *node, void *settings, const char *key, int64_t number)

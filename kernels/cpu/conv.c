@@ -165,8 +165,10 @@ static enum status conv_prepare(struct backend *backend, const struct graph *gra
 bool conv_takes_pool(struct backend *backend, const struct graph *graph, const struct node *node)
 {
     if (strcmp(node->layer->name, "conv") != 0) return false;
-    const struct conv conv = {
-        .backend = backend, .x = extent_of(graph, node->inputs[0]), .y = extent_of(graph, node->output)};
+    const struct conv conv = {.backend = backend,
+                              .x = extent_of(graph, node->inputs[0]),
+                              .y = extent_of(graph, node->output),
+                              .groups = node_integer(node, "groups")};
     struct winograd winograd;
     bool takes = true;
     for (int p = 0; p < passes_of(graph, node); p++) takes &= plan_winograd(&conv, node, (enum conv_pass)p, &winograd);

@@ -194,6 +194,8 @@ Test(query, pools_in_convolutions_are_those_that_a_kernel_takes)
                                  "    - conv: {channels: 16, kernel: 3, padding: 1}\n"
                                  "    - max_pool: {kernel: 2, padding: 1}\n"
                                  "    - conv: {channels: 16, kernel: 3, padding: 1}\n"
+                                 "    - max_pool: {kernel: 2, ceil_mode: true}\n"
+                                 "    - conv: {channels: 16, kernel: 3, padding: 1}\n"
                                  "    - residual: {layers: [max_pool: {kernel: 2}, upsample: {factor: 2}]}\n"
                                  "    - conv: {channels: 16, kernel: 3, padding: 1}\n    - batch_norm\n"
                                  "    - max_pool: {kernel: 2}\n    - max_pool: {kernel: 2}\n"
