@@ -186,7 +186,7 @@ Test(query, pools_in_convolutions_are_those_that_a_kernel_takes)
                                  "    - conv: {name: groups, channels: 64, kernel: 3, padding: 1, groups: 2}\n"
                                  "    - max_pool: {kernel: 2}\n"
                                  "    - conv: {channels: 16, kernel: 3, padding: 1}\n    - avg_pool: {kernel: 2}\n"
-                                 "    - upsample: {factor: 4}\n"
+                                 "    - upsample: {factor: 8}\n"
                                  "    - conv: {channels: 16, kernel: 3, padding: 1}\n"
                                  "    - max_pool: {kernel: 3, stride: 2}\n"
                                  "    - conv: {channels: 16, kernel: 3, padding: 1}\n"
