@@ -106,10 +106,12 @@ static void result(const void *of, const struct block *part, const float *sums, 
     for (int64_t r = 0; r < part->rows; r++)
         for (int64_t c = 0; c < part->columns; c += LANES) {
             const int64_t count = lesser(LANES, part->columns - c), column = part->column + c;
+            float *to = m->c + (part->row + r) * m->stride + column;
             lanes s = lanes_load_part(sums + r * stride + c, count);
+            if (m->add) s = lanes_load_part(to, count) + s;
             s += m->bias != NULL ? lanes_load_part(m->bias + column, count) : (lanes){0};
             if (m->relu) s = lanes_rectified(s);
-            lanes_store_part(m->c + (part->row + r) * m->stride + column, s, count);
+            lanes_store_part(to, s, count);
         }
 }
 

@@ -10,13 +10,14 @@ struct matrix {
     bool transposed;
 };
 
-/* c = a b, plus a bias for every column of c, or 0; a relu then makes values <= 0 to 0 and keeps NaN. */
+/* c = a b, plus a bias for every column of c, or 0; a relu then makes values <= 0 to 0 and keeps NaN. add: c + a b, of
+ * a product that is not turned. */
 struct matrix_product {
     struct matrix a, b;
     float *c;
     int64_t stride;
     const float *bias; /* or NULL */
-    bool relu;
+    bool relu, add;
     bool turned; /* the columns of the product are the rows of c */
 };
 

@@ -65,9 +65,10 @@ static int64_t spans_together(const struct product *p, const struct product_plan
     return blocks >= 2 * threads || together < 2 || together * blocks < threads ? 0 : together;
 }
 
-/* Columns whose packed terms fit, a multiple of the widest panel. */
+/* Columns whose packed terms fit, a multiple of the widest panel; 0: not even one such panel does. */
 static int64_t columns_turn(const struct product *p, int64_t room)
 {
+    if (PANEL_MOST * (p->terms + SKEW) > room) return 0;
     const int64_t fit = lesser(MOST_SHARED, room) / (p->terms + SKEW) / PANEL_MOST * PANEL_MOST;
     return lesser(fit > 0 ? fit : PANEL_MOST, multiple(p->columns, PANEL_MOST));
 }
@@ -109,7 +110,8 @@ struct product_plan product_plan(const struct product *p, int64_t most_threads, 
     if (p->spans)
         plan.together = spans_together(p, &plan, threads, room / 2);
     else
-        plan.turn = columns_turn(p, room / 2), plan.columns = lesser(plan.columns, plan.turn);
+        plan.turn = columns_turn(p, room / 2);
+    if (plan.turn > 0) plan.columns = lesser(plan.columns, plan.turn);
     const int64_t wanted = threads > 1 && plan.together == 0 ? 4 * threads : 1;
     while (plan.rows > ROWS_LEAST && blocks_of(p, &plan) < wanted) plan.rows = multiple(plan.rows / 2, ROWS_MOST);
     fit_workers(p, threads, room, &plan);
