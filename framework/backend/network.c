@@ -16,7 +16,8 @@ size_t network_partial_bytes(const struct network *network, int node)
 {
     const struct node *n = &network->graph->node[node];
     size_t bytes = 0;
-    for (int p = 0; sliced(network, node) && node_trains(n) && p < n->parameters; p++)
+    const bool adds = network->binding[node].footprint.adds;
+    for (int p = 0; sliced(network, node) && node_trains(n) && !adds && p < n->parameters; p++)
         bytes += parameter_static_bytes(&network->graph->parameter[n->first_parameter + p]);
     return bytes;
 }

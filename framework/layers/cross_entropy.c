@@ -3,10 +3,21 @@
  * log(sum_j exp x_j) - x_label, the largest x subtracted first; 0 where none is. So the loss and the gradients of
  * slices of the batch add up to the batch's, whatever the slices have of labels that do not count. y = {loss, number of
  * rows whose largest x (the first, where several are equal) is the label's}. The backward computes the softmax again
- * from x: nothing is saved. */
+ * from x: nothing is saved; dx may be x. */
 #include "model/reference.h"
 
 #include <math.h>
+
+struct settings {
+    int64_t chunks; /* 0: the logits are a value of their own */
+};
+LOSS_SETTINGS_FIT(struct settings);
+
+static const struct setting keys[] = {
+    {SETTING(chunks), .type = SETTING_INT, .min = 1, .max = 1 << 24, .preset = "0",
+     .doc = "parts of the rows for which the last linear layer and the loss are computed one by one, forward and "
+            "backward, so that the logits are never whole"},
+    {.key = NULL}};
 
 static enum status infer(const void *settings, const struct shape *inputs, struct shape *output)
 {
@@ -70,6 +81,8 @@ const struct layer layer_cross_entropy = {.name = "cross_entropy",
                                           .inputs = 1,
                                           .loss = true,
                                           .predicts = true,
+                                          .chunked = &layer_linear_cross_entropy,
+                                          LAYER_SETTINGS,
                                           .infer = infer,
                                           .element_flops = {4, 0, 4},
                                           .reference = REFERENCE_KERNEL(forward, backward),

@@ -32,10 +32,7 @@ static int parameters(const void *settings, const struct shape *input,
                       struct parameter_definition definitions[NODE_PARAMETERS_MAX])
 {
     const struct settings *s = settings;
-    const int64_t in = shape_width(input), out = s->units;
-    definitions[0] = (struct parameter_definition){"weight", {2, {out, in}}, (enum init)s->init, in, out};
-    definitions[1] = (struct parameter_definition){"bias", {1, {out}}, INIT_ZEROS, in, out};
-    return s->bias ? 2 : 1;
+    return weight_and_bias(shape_width(input), s->units, (enum init)s->init, s->bias, definitions);
 }
 
 static struct flops flops(const void *settings, const struct shape *input, const struct shape *output)
@@ -73,7 +70,8 @@ static void backward_params(const struct reference *r, const struct kernel_args 
         for (int64_t i = 0; i < in; i++) {
             double sum = 0;
             for (int64_t n = 0; n < rows; n++) sum += (double)dy[n * out + u] * x[n * in + i];
-            *dw++ = (float)sum;
+            *dw = (args->adds & 1 ? *dw : 0) + (float)sum;
+            dw++;
         }
     if (((const struct settings *)r->settings)->bias && !args->row) column_sums(dy, rows, out, out, args->gradients[1]);
 }

@@ -285,6 +285,12 @@ int64_t graph_labels(const struct graph *graph)
     return shape_elements(x) / shape_width(x);
 }
 
+int64_t graph_classes(const struct graph *graph)
+{
+    const struct node *loss = &graph->node[graph->nodes - 1];
+    return loss->layer->in_backward ? node_integer(loss, "units") : shape_width(&graph->value[loss->inputs[0]].shape);
+}
+
 int graph_find_node(const struct graph *graph, const char *name) { return names_find(graph->node_names, name); }
 
 int graph_find_group(const struct graph *graph, const char *name) { return names_find(graph->group_names, name); }
@@ -325,7 +331,7 @@ static char *add_settings(char *key, const struct node *node, struct region *reg
     int printed = 0;
     for (const struct setting *f = node->layer->keys; f && f->key; f++) {
         const bool fused = !strcmp(f->key, "activation");
-        if (!strcmp(f->key, "init")) continue; /* no kernel depends on initial values */
+        if (!strcmp(f->key, "init") || setting_unset(f, node->settings)) continue; /* no kernel depends on these */
         const char *value = fused ? f->values[node->activation] : setting_print(f, node->settings, region);
         key = region_text(region, "%s%s%s %s", key, printed++ ? ", " : " ", f->key, value);
     }

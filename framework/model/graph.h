@@ -38,6 +38,7 @@ struct node {
     enum relu_save relu_save;   /* of a fused relu, or a relu layer */
     bool frozen;                /* its parameters are not trained: no gradients of theirs, no state, no update */
     bool keep_whole;            /* the model file has it compute the whole batch at once, see model/slicing.h */
+    size_t scratch_limit;       /* bytes that a product should not exceed; 0: any */
     bool relu_of_input;         /* graph_select_first() moved its relu here from the node that it reads */
     const void *pool;           /* settings of the max pool that it computes too, graph_fuse_pool(); NULL: none */
     struct shape unpooled;      /* its output before that pool */
@@ -124,8 +125,9 @@ bool graph_pool_fusible(const struct graph *graph, const struct node *node);
  * and relu, and the pool becomes a 1x1 one, the identity, so that nodes and groups stay what they are. */
 void graph_fuse_pool(struct graph *graph, struct node *pool);
 
-/* Labels of a sample: one for each row of what the loss reads; 1 where it reads none. */
+/* Labels of a sample: one for each row of what the loss reads; 1 where it reads none. And the classes of its rows. */
 int64_t graph_labels(const struct graph *graph);
+int64_t graph_classes(const struct graph *graph);
 
 /* Whether its backward computes gradients of its parameters. */
 static inline bool node_trains(const struct node *node) { return node->parameters > 0 && !node->frozen; }

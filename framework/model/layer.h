@@ -63,6 +63,8 @@ struct footprint {
     bool passes_gradient;       /* backward is the identity for every input: no op at all, dx is dy */
     bool by_rows;               /* PARAMS can run part by part of the rows of its first parameter's gradient, INPUT
                                    before all of them; INPUT needs no more scratch than PARAMS */
+    unsigned adds;              /* bits of parameters, all or 0: a slice's backward adds their gradients to those of the
+                                   slices before by itself (kernel_args.adds) */
     size_t gradients;           /* fused update: bytes of its parameters' gradients, or of a part of them, which live
                                    in the arena; 0: they are static */
     size_t part_elements;       /* of the first parameter: those of a part; 0: all at once */
@@ -98,6 +100,8 @@ struct kernel_args {
     void *scratch; /* as many bytes as the footprint says, undefined before and after */
     const float *parameters[NODE_PARAMETERS_MAX];
     float *gradients[NODE_PARAMETERS_MAX];
+    unsigned adds;     /* bits of parameters whose gradient is added to what is there, in place of assigned: 1 by
+                          linear, what footprint.adds says by others */
     int64_t row, rows; /* by_rows: gradients are those of these rows of the first parameter; rows 0: all of them; the
                           other parameters' come with row 0, and y or saved with the node's first op alone */
     float *states[NODE_STATES_MAX];
@@ -111,6 +115,13 @@ struct kernel_args {
     bool commit;    /* forward of a training step: moves the running state */
     bool save;      /* forward: write the saved tensors */
 };
+
+/* The settings of a loss, a struct of its own file. */
+enum { LOSS_SETTINGS_MAX = 32 };
+struct loss_settings {
+    _Alignas(max_align_t) unsigned char bytes[LOSS_SETTINGS_MAX];
+};
+#define LOSS_SETTINGS_FIT(type) _Static_assert(sizeof(type) <= LOSS_SETTINGS_MAX, "raise LOSS_SETTINGS_MAX")
 
 /* The label of what has no class: it adds nothing to the loss or the correct predictions. */
 enum { LABEL_NONE = -1 };
@@ -149,12 +160,16 @@ struct layer {
     const char *doc;    /* one line */
     const char *family; /* a name that policies may use for several layers ("pool", "norm"), NULL: none */
     int inputs;
-    bool reads_batch;           /* its last input is value 0; a model file does not name it */
-    bool mixes_samples;         /* a sample's output depends on the other samples of the batch */
-    bool loss;                  /* ends the graph: reads labels, writes {loss, correct predictions} */
-    bool predicts;              /* a loss: the mean over the labels, and predictions that can be counted */
-    const struct setting *keys; /* what YAML may set: members of the layer's own struct; NULL: nothing */
-    size_t settings_size;       /* of that struct; other code copies it without knowing its members */
+    bool reads_batch;            /* its last input is value 0; a model file does not name it */
+    bool mixes_samples;          /* a sample's output depends on the other samples of the batch */
+    bool loss;                   /* ends the graph: reads labels, writes {loss, correct predictions} */
+    bool predicts;               /* a loss: the mean over the labels, and predictions that can be counted */
+    bool in_backward;            /* a loss that is computed with its gradient: a training step's forward writes {0, 0},
+                                    and the backward, which READS_Y, overwrites it. An evaluation's forward writes y */
+    const struct layer *chunked; /* a loss: this stands for it and the linear layer before it where its setting chunks
+                                    is set; NULL: it has no such setting */
+    const struct setting *keys;  /* what YAML may set: members of the layer's own struct; NULL: nothing */
+    size_t settings_size;        /* of that struct; other code copies it without knowing its members */
     /* Whether each output is the largest of several inputs, so that a relu may run before the layer or after it. NULL:
      * no. */
     bool (*selects)(const void *settings);

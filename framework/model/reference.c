@@ -154,6 +154,14 @@ int gain_and_bias(const struct shape *x, struct parameter_definition definitions
     return 2;
 }
 
+int weight_and_bias(int64_t width, int64_t units, enum init init, bool bias,
+                    struct parameter_definition definitions[NODE_PARAMETERS_MAX])
+{
+    definitions[0] = (struct parameter_definition){"weight", {2, {units, width}}, init, width, units};
+    definitions[1] = (struct parameter_definition){"bias", {1, {units}}, INIT_ZEROS, width, units};
+    return bias ? 2 : 1;
+}
+
 void copy_batch(const struct reference *r, void *y, const void *x)
 {
     if (y != x) memcpy(y, x, (size_t)(r->batch * r->x_elements) * sizeof(float));

@@ -124,5 +124,9 @@ enum status same_infer(const void *settings, const struct shape *x, struct shape
 /* The parameters of a norm: a gain, 1 at first, and a bias, 0 at first, for each channel of x. Returns how many. */
 int gain_and_bias(const struct shape *x, struct parameter_definition definitions[NODE_PARAMETERS_MAX]);
 
+/* The parameters of a product with a matrix: {units, width}, and a bias. Returns how many. */
+int weight_and_bias(int64_t width, int64_t units, enum init init, bool bias,
+                    struct parameter_definition definitions[NODE_PARAMETERS_MAX]);
+
 /* y = x for the batch, unless they are the same memory. */
 void copy_batch(const struct reference *r, void *y, const void *x);

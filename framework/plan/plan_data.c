@@ -63,7 +63,7 @@ static enum status check_node(const struct plan_data *a, int i)
     for (int p = 0; p < a->parameters; p++) wants |= a->parameter[p].node == i && !a->parameter[p].frozen;
     size_t partial = 0; /* of a slice, which is added to those of the slices before */
     for (int p = 0; p < a->parameters; p++)
-        if (a->parameter[p].node == i && !a->parameter[p].frozen)
+        if (a->parameter[p].node == i && !a->parameter[p].frozen && !node->footprint.adds)
             partial += round_up(a->parameter[p].elements * sizeof(float));
     if (!node->whole && node->footprint.backward_scratch[PART_INDEX_PARAMS] < partial)
         return fail(ST_DIFFERS,

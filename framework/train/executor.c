@@ -202,7 +202,7 @@ static enum status run_faulty(struct executor *e, const struct op *op)
     return ST_OK;
 }
 
-/* Bytes that a forward writes; a loss writes two numbers, whatever the batch. */
+/* Bytes of an op's value; a loss writes two numbers, whatever the batch. */
 static size_t written_bytes(const struct executor *e, const struct op *op)
 {
     const struct graph *graph = e->plan->network->graph;
@@ -250,8 +250,15 @@ static enum status check_recompute(struct executor *e, const struct op *op)
     return ST_OK;
 }
 
-/* After a forward, before its buffers may end: copies the loss and checks the value. */
-static enum status after_forward(struct executor *e, const struct op *op)
+/* Whether op writes its node's value: a forward, or the backward in which a training step computes its loss. */
+static bool writes_value(const struct executor *e, const struct op *op)
+{
+    const bool in_backward = e->plan->network->graph->node[op->node].layer->in_backward;
+    return op->kind == (in_backward && e->now == &e->training ? OP_BACKWARD : OP_FORWARD);
+}
+
+/* After it, before its buffers may end: copies the loss and checks the value. */
+static enum status after_value(struct executor *e, const struct op *op)
 {
     const struct graph *graph = e->plan->network->graph;
     const struct backend_kind *kind = e->backend->kind;
@@ -267,7 +274,7 @@ static enum status after_forward(struct executor *e, const struct op *op)
         e->not_finite = op->node;
         return ST_FAILED;
     }
-    return e->recomputed && e->now == &e->training ? check_recompute(e, op) : ST_OK;
+    return e->recomputed && e->now == &e->training && op->kind == OP_FORWARD ? check_recompute(e, op) : ST_OK;
 }
 
 enum status executor_queue(struct executor *e)
@@ -288,7 +295,7 @@ enum status executor_queue(struct executor *e)
         if (dynamic) TRY(begin_buffers(e, i));
         if (op->recompute) start += undefine(e, op);
         TRY(i == faulty ? run_faulty(e, op) : op_run(e, op));
-        if (op->kind == OP_FORWARD) TRY(after_forward(e, op));
+        if (writes_value(e, op)) TRY(after_value(e, op));
         if (e->options.memory != MEMORY_PLANNED) end_buffers(e, i);
         if (!device) e->now->ns[i] = clock_now_ns() - start;
     }

@@ -110,9 +110,10 @@ enum status slice_backward_run(const struct network *network, int node, bool add
 {
     const struct binding *binding = &network->binding[node];
     const struct parameter *parameter = &network->graph->parameter[network->graph->node[node].first_parameter];
-    const int parameters = adds ? network->graph->node[node].parameters : 0;
+    const int parameters = adds && !binding->footprint.adds ? network->graph->node[node].parameters : 0;
     float *sum[NODE_PARAMETERS_MAX];
     char *partial = args->scratch;
+    if (adds) args->adds = binding->footprint.adds;
     if (args->parts & PART_PARAMS) args->scratch = partial + network_partial_bytes(network, node);
     for (int k = 0; k < parameters; k++) {
         sum[k] = args->gradients[k];

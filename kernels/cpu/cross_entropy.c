@@ -125,8 +125,8 @@ static enum status forward(void *state, const struct kernel_args *args)
     return ST_OK;
 }
 
-static void row_gradient(const struct entropy *e, const float *restrict x, int32_t label, double counted,
-                         float *restrict dx)
+/* dx may be x. */
+static void row_gradient(const struct entropy *e, const float *x, int32_t label, double counted, float *dx)
 {
     if (label == LABEL_NONE) {
         memset(dx, 0, (size_t)e->classes * sizeof *dx);
@@ -135,9 +135,10 @@ static void row_gradient(const struct entropy *e, const float *restrict x, int32
     const float most = largest(x, e->classes);
     const double sum = row_sum(x, e->classes, most);
     const float factor = (float)(1 / (sum * counted));
+    const float own = (float)(((double)power_of(x[label], most) / sum - 1) / counted);
 #pragma omp simd
     for (int64_t j = 0; j < e->classes; j++) dx[j] = power_of(x[j], most) * factor;
-    dx[label] = (float)(((double)power_of(x[label], most) / sum - 1) / counted);
+    dx[label] = own;
 }
 
 static enum status backward(void *state, const struct kernel_args *args)

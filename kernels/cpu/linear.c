@@ -46,7 +46,7 @@ static struct product product_for(const struct linear *l, enum use use, int64_t 
         return matrix_product(l->rows, l->inputs, l->units, dy, w, of);
     }
     const struct matrix part = {dy.data != NULL ? dy.data + args->row : NULL, l->units, true};
-    *of = (struct matrix_product){.c = args->gradients[0], .stride = l->inputs};
+    *of = (struct matrix_product){.c = args->gradients[0], .stride = l->inputs, .add = args->adds & 1};
     struct product product = matrix_product(units, l->inputs, l->rows, part, x, of);
     product.spans = true;
     return product;
@@ -79,7 +79,8 @@ static enum status linear_prepare(struct backend *backend, const struct graph *g
         struct matrix_product of;
         const struct product product = product_for(linear, use, linear->units, &none, &of);
         const struct product_plan *plan = &linear->plan[use];
-        linear->plan[use] = product_plan(&product, backend->options.threads, UINT64_MAX);
+        linear->plan[use] =
+            product_plan(&product, backend->options.threads, node->scratch_limit ? node->scratch_limit : UINT64_MAX);
         if (use != USE_FORWARD && plan->scratch > backward) backward = plan->scratch;
     }
     const bool relu = linear->activation == ACTIVATION_RELU;

@@ -155,8 +155,13 @@ static void run_tokens(struct cli *cli, const char *settings, char path[512], fl
 
 Test(evaluation, is_the_mean_over_labels)
 {
-    static const char *const backends[] = {"backend=ref", "backend=cpu", "backend=cpu slices=5 policy=microbatch"};
-    for (int i = 0; i < 3; i++) {
+    static const char *const backends[] = {"backend=ref",
+                                           "backend=cpu",
+                                           "backend=cpu slices=5 policy=microbatch",
+                                           "backend=ref loss.chunks=4",
+                                           "backend=cpu loss.chunks=7",
+                                           "backend=cpu loss.chunks=3 slices=5 policy=microbatch"};
+    for (size_t i = 0; i < sizeof backends / sizeof *backends; i++) {
         struct cli cli;
         char path[512];
         float figures[2];

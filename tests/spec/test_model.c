@@ -287,6 +287,63 @@ Test(model, names_are_looked_up_outwards)
     graph_destroy(graph);
 }
 
+/* It has the layer's name, parameters, group and input; the loss is part of it. */
+Test(model, a_loss_in_chunks_is_in_the_last_layer)
+{
+    struct graph *graph =
+        build("    - flatten\n    - linear: {units: 5}\n"
+              "    - group: {name: head, trainable: false, layers: [relu, {linear: {name: last, units: "
+              "classes, init: ones, bias: false}}]}",
+              "loss: {chunks: 2}", 4, 1);
+    static const char *const nodes[] = {"flatten1", "linear1", "relu1", "last", NULL};
+    check_names(graph, nodes);
+    const struct node *last = &graph->node[3];
+    cr_expect(!strcmp(last->layer->name, "linear_cross_entropy") && last->frozen && last->group == 0);
+    cr_expect(last->inputs[0] == 3 && node_integer(last, "chunks") == 2 && node_integer(last, "units") == 7);
+    cr_expect(!strcmp(graph->parameter[last->first_parameter].name, "last.weight") && last->parameters == 1);
+    cr_expect(graph->parameter[last->first_parameter].definition.init == INIT_ONES);
+    cr_expect(graph_labels(graph) == 1 && graph_classes(graph) == 7);
+    graph_destroy(graph);
+    graph = build("    - flatten\n    - linear: {units: 7}", "loss: {name: cross_entropy, chunks: 1}", 4, 1);
+    static const char *const unnamed[] = {"flatten1", "linear1", NULL};
+    check_names(graph, unnamed);
+    graph_destroy(graph);
+}
+
+Test(model, chunks_that_do_not_fit_are_errors)
+{
+    static const struct {
+        const char *layers, *more, *says;
+    } cases[] = {
+        {"    - flatten\n    - linear: {units: 7}\n    - relu", "loss: {chunks: 2}",
+         "the last layer of the model is a relu"},
+        {"    - flatten\n    - residual: {layers: [{linear: {units: 16}}]}", "loss: {chunks: 2}",
+         "is a residual; expected a linear"},
+        {"    - flatten\n    - linear: {units: 7, lora: {rank: 2, alpha: 2}}", "loss: {chunks: 2}",
+         "is a linear with lora;"},
+        {"    - flatten\n    - linear: {units: 7, activation: tanh}", "loss: {chunks: 2}",
+         "is a linear with an activation;"},
+        {"    - flatten\n    - repeat: {name: r, times: 2, layers: [{linear: {units: 7}}]}", "loss: {chunks: 2}",
+         "is a repeat;"},
+        {"    - flatten\n    - linear: {units: 7}", "loss: {chunks: 3}", "3 chunks of 2 rows; expected at most 2"},
+        {"    - flatten\n    - linear: {units: 7}", "loss: {chunks: 2}\nslices: 2",
+         "2 chunks of 1 rows; expected at most 1"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[4096];
+        snprintf(text, sizeof text,
+                 "rematch: 1\nname: x\nmodel:\n  layers:\n%s\ndata: {name: ones, shape: 1, classes: 7}\nbatch: 2\n"
+                 "steps: 1\noptimizer: {lr: 0.1}\n%s\n",
+                 cases[i].layers, cases[i].more);
+        struct spec *spec = load_well(text, "", false);
+        struct graph *graph;
+        struct dataset data = {.shape = {3, {4, 4, 1}}, .classes = 7};
+        cr_expect(spec_place(spec, model_build(spec, &data, &graph)) == ST_SPEC);
+        const char *said = messages();
+        cr_expect(strstr(said, "loss.chunks: ") && strstr(said, cases[i].says), "%s: %s", cases[i].says, said);
+        spec_destroy(spec);
+    }
+}
+
 /* The resolved text has the keys, and is the same model. */
 Test(model, skips_are_printed)
 {

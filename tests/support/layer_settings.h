@@ -30,7 +30,7 @@ struct settings {
     double momentum;
     int variance;
     bool affine, count_padding, ceil_mode, causal, rope;
-    int64_t groups, factor, height, output_padding, top, bottom, left, right;
+    int64_t groups, factor, height, output_padding, top, bottom, left, right, chunks;
 };
 
 /* Whether the backend has no kernel for a layer with these settings, and says so. */

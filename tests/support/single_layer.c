@@ -124,7 +124,8 @@ void single_fill(struct single *single, uint32_t seed)
         for (size_t k = 0; k < single->running_bytes[i] / sizeof(float); k++)
             single->running[i][k] = 1.5f + single->running[i][k] / 2;
     }
-    const uint32_t classes = (uint32_t)shape_width(&single->graph->value[0].shape);
+    const uint32_t classes = (uint32_t)(single->node->layer->predicts ? graph_classes(single->graph)
+                                                                      : shape_width(&single->graph->value[0].shape));
     *single->counted = single->batch * graph_labels(single->graph);
     for (uint32_t n = 0; n < *single->counted; n++)
         single->labels[n] = (int32_t)(rng_words(99, RNG_DATA, n, seed, 4, 0).word[0] % classes);

@@ -192,9 +192,8 @@ static int transformer(struct graph *graph)
 
 enum { DECODER_WIDTH = 12 };
 
-/* Two blocks of a decoder, each normalised first (Radford et al., 2019), and a class for every token. qkv: the width of
- * queries, keys and values. */
-static int decoder_of(struct graph *graph, struct settings attention, int64_t qkv)
+/* Two blocks of a decoder, each normalised first (Radford et al., 2019). qkv: the width of queries, keys and values. */
+static int blocks_of(struct graph *graph, struct settings attention, int64_t qkv)
 {
     enum { WIDTH = DECODER_WIDTH };
     int x = add(graph, "embedding", (struct settings){.units = WIDTH, .vocabulary = 20, .positions = 16, .segments = 2},
@@ -210,18 +209,21 @@ static int decoder_of(struct graph *graph, struct settings attention, int64_t qk
         x = add(graph, "add", (struct settings){.rate = 0}, v, x);
         graph_group_end(graph);
     }
-    return linear(graph, 20, ACTIVATION_NONE, layernorm(graph, x));
+    return layernorm(graph, x);
 }
 
-static int decoder(struct graph *graph)
+static int decoder_blocks(struct graph *graph)
 {
-    return decoder_of(graph, (struct settings){.heads = 2, .rate = 0.2, .causal = true}, 3 * DECODER_WIDTH);
+    return blocks_of(graph, (struct settings){.heads = 2, .rate = 0.2, .causal = true}, 3 * DECODER_WIDTH);
 }
+
+/* A class for every token. */
+static int decoder(struct graph *graph) { return linear(graph, 20, ACTIVATION_NONE, decoder_blocks(graph)); }
 
 static int rotary(struct graph *graph)
 {
-    return decoder_of(graph, (struct settings){.heads = 3, .kv_heads = 1, .rate = 0.2, .causal = true, .rope = true},
-                      DECODER_WIDTH + 2 * DECODER_WIDTH / 3);
+    const struct settings attention = {.heads = 3, .kv_heads = 1, .rate = 0.2, .causal = true, .rope = true};
+    return linear(graph, 20, ACTIVATION_NONE, blocks_of(graph, attention, DECODER_WIDTH + 2 * DECODER_WIDTH / 3));
 }
 
 static int deep(struct graph *graph)
@@ -386,6 +388,14 @@ static int vision(struct graph *graph)
     return linear(graph, 4, ACTIVATION_NONE, v);
 }
 
+/* The decoder, whose last linear layer is computed with the loss in chunks that do not divide the rows. */
+static int chunked(struct graph *graph)
+{
+    const struct settings loss = {.units = 20, .chunks = 4, .bias = true};
+    return add(graph, "linear_cross_entropy", loss, decoder_blocks(graph), -1);
+}
+
+const struct net chunked_net = {"chunked", chunked, {2, {3, 7}}, 3, 20};
 const struct net gated_net = {"gated", gated, {3, {8, 8, 3}}, 3, 4};
 const struct net vision_net = {"vision", vision, {3, {8, 8, 3}}, 3, 4};
 const struct net deep_net = {"deep", deep, {1, {12}}, 40, 4}, divided_net = {"divided", divided, {1, {16}}, 64, 4},
@@ -409,7 +419,7 @@ struct graph *net_build(const struct net *net, enum relu_save relu_save)
     struct graph *graph;
     cr_assert(graph_create(&net->input, net->batch, &graph) == ST_OK, "%s", status_message());
     int y = net->build(graph);
-    add(graph, "cross_entropy", (struct settings){.rate = 0}, y, -1);
+    if (!graph->node[y - 1].layer->loss) add(graph, "cross_entropy", (struct settings){.rate = 0}, y, -1);
     for (int i = 0; i < graph->nodes; i++) graph->node[i].relu_save = relu_save;
     cr_assert(graph_finish(graph) == ST_OK, "%s", status_message());
     return graph;

@@ -26,6 +26,9 @@ extern const struct net deep_net, divided_net, pooled_net, fronted_net, rotary_n
  * that a device has no kernels for. */
 extern const struct net gated_net, vision_net;
 
+/* Nor this: a decoder with its loss in chunks, which a device has not either. */
+extern const struct net chunked_net;
+
 /* The whole graph with its cross entropy; relu_save as in the spec. Fails the test on any error. */
 struct graph *net_build(const struct net *net, enum relu_save relu_save);
 

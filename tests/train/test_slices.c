@@ -98,6 +98,12 @@ static void compare_all_on(const char *backend)
 
 Test(slices, schedules_equal_store_all_ref, .timeout = 600) { compare_all_on("ref"); }
 Test(slices, schedules_equal_store_all_cpu, .timeout = 600) { compare_all_on("cpu"); }
+/* A loss in chunks of each slice, which adds to the gradients of the slices before by itself. */
+Test(slices, schedules_equal_store_all_chunked, .timeout = 120)
+{
+    compare_on("ref", &chunked_net, 1);
+    compare_on("cpu", &chunked_net, 1);
+}
 Test(slices, schedules_equal_store_all_cuda, .timeout = 600)
 {
     if (!backend_opens("cuda")) cr_skip_test("no device");

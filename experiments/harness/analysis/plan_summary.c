@@ -5,6 +5,7 @@
 #include "analysis/node_rows.h"
 #include "base/units.h"
 #include "console/work_line.h"
+#include "model/chunked_loss.h"
 #include "policies/rivals.h"
 #include "search/limits.h"
 #include "spec/graph_build.h"
@@ -14,6 +15,19 @@ enum { FRONT_ROWS = 12, SEARCHED_NODES_MAX = 400 };
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
 /* ---- numbers of any plan ---- */
+
+/* Of a loss that is computed in chunks of rows. */
+static void add_chunks(const struct network *network, json_t *all)
+{
+    const int last = network->graph->nodes - 1;
+    const struct graph *call = network_call(network, last);
+    const struct node *node = &call->node[last];
+    if (!network->backend || !node->layer->in_backward) return;
+    const int64_t rows = call->batch * graph_labels(call);
+    PUT(all, "chunked_loss",
+        OBJECT(KEY("layer", node->name), KEY("chunks", node_integer(node, "chunks")), KEY("rows", rows),
+               KEY("chunk_rows", chunk_rows(rows, node_integer(node, "chunks")))));
+}
 
 static void add_plan(const struct plan *plan, json_t *all)
 {
@@ -32,6 +46,7 @@ static void add_plan(const struct plan *plan, json_t *all)
         if (network->graph->node[i].pool) ADD(pools, network->graph->node[i].name);
         if (slicing.slices > 1 && slicing_whole(&slicing, i)) ADD(whole, network->graph->node[i].name);
     }
+    add_chunks(network, all);
     PUT_ALL(all, KEY("slices", slicing.slices), KEY("whole_layers", whole), KEY("static_bytes", plan_static(plan)),
             KEY("live_peak_bytes", plan->live_peak), KEY("arena_bytes", plan->arena_bytes),
             KEY("arena_bound_bytes", plan->arena_bound), KEY("peak_bytes", plan_peak(plan)),

@@ -111,7 +111,7 @@ static enum status check_labels(struct job *job)
 {
     const struct graph *graph = job->graph;
     const struct node *loss = &graph->node[graph->nodes - 1];
-    const int64_t classes = shape_width(&graph->value[loss->inputs[0]].shape);
+    const int64_t classes = graph_classes(graph);
     TRY(check_rows(job, loss));
     if (!loss->layer->predicts) return ST_OK;
     TRY(dataset_check_labels(job->dataset, SPLIT_TRAIN, classes));

@@ -208,6 +208,15 @@ static void print_slices(const json_t *all, FILE *out)
     fputc('\n', out);
 }
 
+/* The rows of the loss that are computed together with the layer before it. */
+static void print_chunks(const json_t *all, FILE *out)
+{
+    const json_t *loss = json_object_get(all, "chunked_loss");
+    if (loss)
+        fprintf(out, "layer %s is computed with its loss in chunks of %.0f rows, of %.0f\n\n",
+                json_string_at(loss, "layer"), json_number_at(loss, "chunk_rows"), json_number_at(loss, "rows"));
+}
+
 /* None of these plans is placed. */
 static void print_choices(const struct plan_summary *s, bool exact, FILE *out)
 {
@@ -233,6 +242,7 @@ void plan_summary_print(const struct plan_summary *summary, FILE *out)
     const bool exact = !summary->job->backend;
     print_head(summary, out);
     print_slices(all, out);
+    print_chunks(all, out);
     text_table(json_object_get(all, "table"),
                exact ? "stage gradient_bytes output_bytes saved_bytes scratch_bytes forward_time backward_time action"
                      : "stage shape output_bytes saved_bytes scratch_bytes forward_flops backward_flops action",

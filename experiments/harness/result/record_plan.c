@@ -67,6 +67,8 @@ const struct field record_model_columns[] = {
      "of a fused update: of its parameters' gradients, or the largest part; 0: they are static", true},
     {"part_elements", NUMBER_U64, 1, FOOTPRINT(part_elements), NULL,
      "of its first parameter, in a part of a fused update; 0: all", true},
+    {"adds", NUMBER_U32, 1, FOOTPRINT(adds), NULL,
+     "bits of parameters to whose gradients a slice's backward adds without scratch", true},
     {"whole", NUMBER_U8, 1, NODE(whole), NULL, "1: it computes the whole batch at once, 0: a slice at a time", true},
     {0},
 };

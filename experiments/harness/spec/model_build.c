@@ -33,7 +33,8 @@ struct building {
     struct region *region;
     const struct dataset *data;
     const struct layer_list *model;
-    struct named *named; /* in the order of their starts */
+    const struct item *chunked; /* the linear layer that is computed in chunks with the loss; NULL: none */
+    struct named *named;        /* in the order of their starts */
     int names;
     struct names *by_name;            /* numbers in named */
     const struct yaml_tree **node_at; /* by node: its item */
@@ -234,10 +235,73 @@ static enum status add_lora(struct building *b, const struct scope *scope, const
     return ST_OK;
 }
 
+/* ---- the last linear layer and the loss in one node ---- */
+
+static int64_t loss_chunks(const struct spec *spec)
+{
+    const struct setting *chunks = setting_find(spec->loss->keys, "chunks");
+    return chunks ? *(const int64_t *)(const void *)(spec->loss_settings.bytes + chunks->offset) : 0;
+}
+
+static const struct item *last_item(const struct layer_list *list)
+{
+    const struct item *item = &list->item[list->count - 1];
+    return item->form == FORM_GROUP ? last_item(&item->list[LIST_LAYERS]) : item;
+}
+
+static enum status find_chunked(struct building *b)
+{
+    const struct item *item = last_item(b->model);
+    const struct setting *activation = item->layer ? setting_find(item->layer->keys, "activation") : NULL;
+    if (!loss_chunks(b->spec)) return ST_OK;
+    const char *is =
+        item->layer != layer_find("linear") ? item->layer ? item->layer->name : model_forms[item->form].name
+        : item->lora.rank                   ? "linear with lora"
+        : strcmp(setting_print(activation, item->settings, b->region), "none") != 0 ? "linear with an activation"
+                                                                                    : NULL;
+    if (is)
+        return fail(ST_SPEC,
+                    "loss.chunks: the last layer of the model is a %s; expected a linear layer, without "
+                    "activation and lora",
+                    is);
+    b->chunked = item;
+    return ST_OK;
+}
+
+/* In place of the item, a node of the same name and parameters, which ends with the loss. */
+static enum status add_chunked(struct building *b, const struct scope *scope, const struct item *item,
+                               const int *inputs, int *value)
+{
+    const struct layer *layer = b->spec->loss->chunked;
+    const char *name = node_name(b, scope, item->layer, item->name) + strlen(scope->nodes);
+    void *settings = region_array(b->region, 1, layer->settings_size);
+    for (const struct setting *f = layer->keys; f->key; f++) {
+        const struct setting *own = setting_find(item->layer->keys, f->key);
+        const struct setting *from = own ? own : setting_find(b->spec->loss->keys, f->key);
+        const void *object = own ? item->settings : b->spec->loss_settings.bytes;
+        TRY(setting_set(f, settings, setting_print(from, object, b->region), b->region));
+    }
+    return add(b, scope, layer, settings, name, inputs, value);
+}
+
+/* Each call of the loss has a row for each chunk. */
+static enum status check_chunks(struct building *b)
+{
+    const struct graph *graph = b->graph;
+    const struct slicing slicing = graph_slicing(graph);
+    const int64_t chunks = loss_chunks(b->spec);
+    const int64_t rows = graph->batch / slicing_calls(&slicing, graph->nodes - 1) * graph_labels(graph);
+    if (chunks <= rows) return ST_OK;
+    b->at = NULL;
+    return fail(ST_SPEC, "loss.chunks: %" PRId64 " chunks of %" PRId64 " rows; expected at most %" PRId64, chunks, rows,
+                rows);
+}
+
 static enum status add_named(struct building *b, const struct scope *scope, const struct item *item, const int *inputs,
                              int *value)
 {
-    TRY(add(b, scope, item->layer, item->settings, item->name, inputs, value));
+    TRY(item == b->chunked ? add_chunked(b, scope, item, inputs, value)
+                           : add(b, scope, item->layer, item->settings, item->name, inputs, value));
     mark_node(b, item, scope->frozen || !item->trainable || item->lora.rank);
     if (!item->trainable && !b->graph->node[b->graph->nodes - 1].frozen)
         return fail(ST_SPEC, "%s: trainable: false, but the layer has no parameters; leave it out", item->layer->name);
@@ -362,14 +426,16 @@ static enum status build_model(struct building *b, const struct layer_list *mode
     int value = 0;
     NEW(b->region, scope.number, LAYERS_MAX);
     b->model = model;
+    TRY(find_chunked(b));
     TRY(build_list(b, scope, model, &value));
-    TRY(add(b, &scope, b->spec->loss, NULL, b->spec->loss->name, &value, &value));
+    if (!b->chunked)
+        TRY(add(b, &scope, b->spec->loss, b->spec->loss_settings.bytes, b->spec->loss->name, &value, &value));
     TRY(finish(b));
     if (b->spec->relu_after_pool) graph_select_first(b->graph);
     int mixing;
     const enum status status = graph_slice(b->graph, b->spec->slices, b->spec->whole_layers == 0, &mixing);
     b->at = mixing < 0 ? NULL : b->node_at[mixing];
-    return status;
+    return status == ST_OK ? check_chunks(b) : status;
 }
 
 /* Reports the failure as an error at the layer that was being added. */

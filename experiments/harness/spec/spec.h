@@ -70,6 +70,7 @@ struct spec {
     const struct dataset_kind *data;
     struct dataset_settings data_settings;
     const struct layer *loss;
+    struct loss_settings loss_settings;
     const struct optimizer *optimizer;
     struct optimizer_settings optimizer_settings;
     const struct learning_rate *learning_rate;

@@ -170,8 +170,8 @@ REGISTRY(learning_rate, learning_rate_table, "constant", "lr_schedule")
 static struct choice loss_choice(int index)
 {
     for (int i = 0; layer_table[i]; i++)
-        if (layer_table[i]->loss && index-- == 0)
-            return (struct choice){layer_table[i]->name, layer_table[i]->doc, NULL, layer_table[i]};
+        if (layer_table[i]->loss && !layer_table[i]->in_backward && index-- == 0)
+            return (struct choice){layer_table[i]->name, layer_table[i]->doc, layer_table[i]->keys, layer_table[i]};
     return (struct choice){.name = NULL};
 }
 
@@ -185,7 +185,8 @@ static struct choice backend_choice(int index)
     return backends[index];
 }
 
-static const struct registry loss_registry = {loss_choice, MEMBER(loss), 0, "cross_entropy", "loss"};
+static const struct registry loss_registry = {loss_choice, MEMBER(loss), MEMBER(loss_settings), "cross_entropy",
+                                              "loss"};
 static const struct registry backend_registry = {backend_choice, MEMBER(backend), MEMBER(backend_options), "cpu",
                                                  "backend"};
 
