@@ -168,7 +168,8 @@ static enum status chunk_backward(const struct chunked_loss *l, const struct chu
                                   const struct kernel_args *args, const struct chunk_room *room)
 {
     const struct chunk_part *linear = &chunk->part[LINEAR], *entropy = &chunk->part[ENTROPY];
-    const bool adds = first > 0 || args->adds, sums_bias = l->bias && adds && args->parts & PART_PARAMS;
+    const unsigned adds = first > 0 ? 3 : args->adds;
+    const bool sums_bias = l->bias && adds & 2 && args->parts & PART_PARAMS;
     const struct kernel_args loss = {.x = {room->logits},
                                      .dx = {room->logits},
                                      .scratch = room->work,
@@ -181,7 +182,7 @@ static enum status chunk_backward(const struct chunked_loss *l, const struct chu
                                         .scratch = room->work,
                                         .parameters = {args->parameters[0], args->parameters[1]},
                                         .gradients = {args->gradients[0], sums_bias ? room->bias : args->gradients[1]},
-                                        .adds = adds,
+                                        .adds = adds & 1,
                                         .parts = args->parts};
     TRY(entropy->kernel->backward(entropy->state, &loss));
     TRY(linear->kernel->backward(linear->state, &product));

@@ -17,8 +17,8 @@ size_t network_partial_bytes(const struct network *network, int node)
     const struct node *n = &network->graph->node[node];
     size_t bytes = 0;
     const bool adds = network->binding[node].footprint.adds;
-    for (int p = 0; sliced(network, node) && node_trains(n) && !adds && p < n->parameters; p++)
-        bytes += parameter_static_bytes(&network->graph->parameter[n->first_parameter + p]);
+    for (int k = 0; sliced(network, node) && node_trains(n) && !adds && k < node_parameters(n); k++)
+        bytes += parameter_static_bytes(&network->graph->parameter[node_parameter(n, k)]);
     return bytes;
 }
 
@@ -88,6 +88,14 @@ static enum status prepare_node(struct network *network, struct node *node)
     if (!b->kernel->deterministic)
         return fail(ST_SPEC, "layer '%s': the kernel of backend '%s' for %s is not deterministic: runs would differ",
                     node->name, backend->kind->name, node->layer->name);
+    if (node->tied && graph->fused_update)
+        return fail(ST_SPEC,
+                    "update: fused updates a weight behind the backward of one layer, but layer '%s' shares its; "
+                    "expected separate",
+                    node->name);
+    if ((node->tied || node->shared) && !b->kernel->adds)
+        return fail(ST_SPEC, "layer '%s': backend '%s' cannot share its weight with another layer", node->name,
+                    backend->kind->name);
     enum status status = b->kernel->prepare(backend, graph, node, &b->footprint, &b->state);
     if (status != ST_OK) return fail(status, "layer '%s': %s", node->name, status_message());
     const bool reference = b->kernel == &node->layer->reference;

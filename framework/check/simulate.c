@@ -373,6 +373,8 @@ static void find_parts(struct machine *m)
     for (int p = 0; p < a->parameters; p++)
         if (!a->parameter[p].frozen) m->parts[a->parameter[p].node] |= PART_PARAMS;
     for (int n = 0; n < a->nodes; n++)
+        if (a->node[n].tied && !a->parameter[a->node[n].tied - 1].frozen) m->parts[n] |= PART_PARAMS;
+    for (int n = 0; n < a->nodes; n++)
         for (int k = 0; k < NODE_INPUTS_MAX; k++) {
             int x = a->node[n].inputs[k];
             if (x > 0 && a->node[x - 1].wants_gradient && !a->node[n].footprint.passes_gradient)

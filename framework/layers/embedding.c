@@ -94,7 +94,8 @@ static void row_gradient(const struct reference *r, const struct kernel_args *ar
             rows_of(r, args->x[0], n, t, rows);
             for (int64_t i = 0; rows[table] == row && i < count; i++) sum[i] += dy[i];
         }
-    for (int64_t i = 0; i < count; i++) args->gradients[table][row * width + first + i] = (float)sum[i];
+    float *gradient = args->gradients[table] + row * width + first;
+    for (int64_t i = 0; i < count; i++) gradient[i] = (args->adds >> table & 1 ? gradient[i] : 0) + (float)sum[i];
 }
 
 static enum status backward(void *state, const struct kernel_args *args)
@@ -116,5 +117,5 @@ const struct layer layer_embedding = {.name = "embedding",
                                       .infer = infer,
                                       .parameters = parameters,
                                       .flops = flops,
-                                      .reference = REFERENCE_KERNEL(forward, backward),
+                                      .reference = REFERENCE_KERNEL_ADDS(forward, backward),
                                       .footprint = {.reads = {READS_X, 0}}};

@@ -105,6 +105,6 @@ const struct layer layer_linear = {.name = "linear",
                                    .infer = infer,
                                    .parameters = parameters,
                                    .flops = flops,
-                                   .reference = REFERENCE_KERNEL(forward, backward),
+                                   .reference = REFERENCE_KERNEL_ADDS(forward, backward),
                                    .footprint = {.reads = {READS_X, 0}, .split = true, .by_rows = true},
                                    .measure = activation_footprint};

@@ -55,4 +55,4 @@ const struct layer layer_linear_cross_entropy = {
     .infer = infer,
     .parameters = parameters,
     .flops = flops,
-    .reference = {true, chunked_loss_prepare, chunked_loss_forward, chunked_loss_backward, chunked_loss_release}};
+    .reference = {true, chunked_loss_prepare, chunked_loss_forward, chunked_loss_backward, chunked_loss_release, true}};

@@ -81,6 +81,27 @@ static enum status add_parameters(struct graph *graph, struct node *node, const 
     return append(graph, node, state, node->states, &graph->state, &graph->states);
 }
 
+enum status graph_tie(struct graph *graph, int owner)
+{
+    struct node *node = &graph->node[graph->nodes - 1], *from = &graph->node[owner];
+    if (!node_parameters(from))
+        return fail(ST_SPEC, "layer '%s' (%s) has no weight to share", from->name, from->layer->name);
+    const int weight = node_parameter(from, 0);
+    const struct parameter *shared = &graph->parameter[weight];
+    struct parameter *own = &graph->parameter[node->first_parameter];
+    char is[96], expected[96];
+    if (!shape_equal(&own->definition.shape, &shared->definition.shape))
+        return fail(ST_SPEC, "layer '%s': its weight is %s; expected %s, as %s is", node->name,
+                    shape_print(&own->definition.shape, is), shape_print(&shared->definition.shape, expected),
+                    shared->name);
+    memmove(own, own + 1, (size_t)--node->parameters * sizeof *own);
+    graph->parameters--;
+    for (int i = 0; i + 1 < graph->nodes; i++)
+        graph->node[i].shared |= node_parameters(&graph->node[i]) && node_parameter(&graph->node[i], 0) == weight;
+    node->tied = 1 + weight;
+    return ST_OK;
+}
+
 static void set_node(struct graph *graph, struct node *node, const void *settings)
 {
     const struct setting *activation = setting_find(node->layer->keys, "activation");

@@ -31,22 +31,31 @@ struct node {
     const struct layer *layer;
     const void *settings; /* the layer's own struct */
     int index;
-    int *inputs;                /* values, layer->inputs of them */
-    int output;                 /* value: index + 1 */
-    int group;                  /* innermost group it is in, -1: none */
-    enum activation activation; /* fused: of the setting of that name, moved by graph_select_first() */
-    enum relu_save relu_save;   /* of a fused relu, or a relu layer */
-    bool frozen;                /* its parameters are not trained: no gradients of theirs, no state, no update */
-    bool keep_whole;            /* the model file has it compute the whole batch at once, see model/slicing.h */
-    size_t scratch_limit;       /* bytes that a product should not exceed; 0: any */
-    bool relu_of_input;         /* graph_select_first() moved its relu here from the node that it reads */
-    const void *pool;           /* settings of the max pool that it computes too, graph_fuse_pool(); NULL: none */
-    struct shape unpooled;      /* its output before that pool */
-    int first_parameter, parameters;
+    int *inputs;                     /* values, layer->inputs of them */
+    int output;                      /* value: index + 1 */
+    int group;                       /* innermost group it is in, -1: none */
+    enum activation activation;      /* fused: of the setting of that name, moved by graph_select_first() */
+    enum relu_save relu_save;        /* of a fused relu, or a relu layer */
+    bool frozen;                     /* its parameters are not trained: no gradients of theirs, no state, no update */
+    bool keep_whole;                 /* the model file has it compute the whole batch at once, see model/slicing.h */
+    size_t scratch_limit;            /* bytes that a product should not exceed; 0: any */
+    bool relu_of_input;              /* graph_select_first() moved its relu here from the node that it reads */
+    const void *pool;                /* settings of the max pool that it computes too, graph_fuse_pool(); NULL: none */
+    struct shape unpooled;           /* its output before that pool */
+    int first_parameter, parameters; /* of its own; its kernel's are node_parameter() */
+    int tied;    /* 1 + the parameter that is its kernel's first, and an earlier node's; 0: it has its own */
+    bool shared; /* its first parameter is a later node's too, whose backward comes first and assigns the gradient */
     int first_state, states;
     struct flops flops; /* of the whole batch */
     int64_t draws;      /* random numbers that its forward draws for a sample; 0: it is not random */
 };
+
+/* How many parameters its kernel has, and the graph's number of the k-th of them. */
+static inline int node_parameters(const struct node *node) { return node->parameters + (node->tied > 0); }
+static inline int node_parameter(const struct node *node, int k)
+{
+    return node->tied && k == 0 ? node->tied - 1 : node->first_parameter + k - (node->tied > 0);
+}
 
 static inline size_t parameter_bytes(const struct parameter *parameter)
 {
@@ -97,6 +106,11 @@ void graph_destroy(struct graph *graph);
 enum status graph_add(struct graph *graph, const struct layer *layer, const void *settings, const char *name,
                       const int *inputs, int *output);
 
+/* The newest node's first parameter becomes that of node owner: one tensor, one gradient, which the later node's
+ * backward assigns and owner's adds to, and one update. The batch of owner is computed at once, whatever the slices, so
+ * that the order of that sum does not depend on schedules. ST_SPEC: one of them has none, or their shapes differ. */
+enum status graph_tie(struct graph *graph, int owner);
+
 /* A setting of the node by its key, which its layer must have: an integer, a truth value or the index of a choice; a
  * real number; whether that word is chosen. For kernels, which do not know the layer's struct. */
 int64_t node_integer(const struct node *node, const char *key);
@@ -130,7 +144,7 @@ int64_t graph_labels(const struct graph *graph);
 int64_t graph_classes(const struct graph *graph);
 
 /* Whether its backward computes gradients of its parameters. */
-static inline bool node_trains(const struct node *node) { return node->parameters > 0 && !node->frozen; }
+static inline bool node_trains(const struct node *node) { return node_parameters(node) > 0 && !node->frozen; }
 
 /* The sum of parameter_static_bytes(); and of those that are trained. */
 size_t graph_parameter_bytes(const struct graph *graph);

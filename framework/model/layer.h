@@ -100,8 +100,8 @@ struct kernel_args {
     void *scratch; /* as many bytes as the footprint says, undefined before and after */
     const float *parameters[NODE_PARAMETERS_MAX];
     float *gradients[NODE_PARAMETERS_MAX];
-    unsigned adds;     /* bits of parameters whose gradient is added to what is there, in place of assigned: 1 by
-                          linear, what footprint.adds says by others */
+    unsigned adds;     /* bits of parameters whose gradient is added to what is there, in place of assigned: 1 where
+                          kernel.adds, or what footprint.adds says */
     int64_t row, rows; /* by_rows: gradients are those of these rows of the first parameter; rows 0: all of them; the
                           other parameters' come with row 0, and y or saved with the node's first op alone */
     float *states[NODE_STATES_MAX];
@@ -151,6 +151,7 @@ struct kernel {
     enum status (*forward)(void *state, const struct kernel_args *args);
     enum status (*backward)(void *state, const struct kernel_args *args);
     void (*release)(void *state);
+    bool adds; /* backward takes kernel_args.adds 1, so that the first parameter may be another node's too */
 };
 
 struct reference;

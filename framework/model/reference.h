@@ -62,6 +62,11 @@ struct reference {
     {                                                                                                                  \
         true, reference_prepare, forward, backward, free                                                               \
     }
+/* The same of a layer whose first parameter may be shared. */
+#define REFERENCE_KERNEL_ADDS(forward, backward)                                                                       \
+    {                                                                                                                  \
+        true, reference_prepare, forward, backward, free, true                                                         \
+    }
 enum status reference_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
                               struct footprint *footprint, void **state);
 

@@ -12,7 +12,8 @@ static bool few_rows(const struct graph *graph, const struct node *node, int64_t
 {
     const struct shape *x = &graph->value[node->inputs[0]].shape;
     size_t bytes = 0;
-    for (int p = 0; p < node->parameters; p++) bytes += parameter_bytes(&graph->parameter[node->first_parameter + p]);
+    for (int k = 0; k < node_parameters(node); k++)
+        bytes += parameter_bytes(&graph->parameter[node_parameter(node, k)]);
     return node->layer->footprint.by_rows && bytes > SLICING_WEIGHT_BYTES &&
            graph->batch / slices * (shape_elements(x) / shape_width(x)) < SLICING_FEW_ROWS;
 }
@@ -40,7 +41,7 @@ enum status graph_slice(struct graph *graph, int64_t slices, bool keep_few, int 
                 "samples; expected slices: 1, of this layer in the model or of the whole network",
                 node->name, node->layer->name);
         }
-        graph->whole[i] = node->keep_whole || (keep_few && few_rows(graph, node, slices));
+        graph->whole[i] = node->keep_whole || node->shared || (keep_few && few_rows(graph, node, slices));
     }
     return ST_OK;
 }

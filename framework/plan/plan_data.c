@@ -47,6 +47,12 @@ const char *plan_data_buffer_name(const struct plan_data *data, const struct buf
     } while (0)
 #define EXPECTED " is %lld; expected %lld..%lld"
 
+/* Whether the node's kernel has the parameter: its own, or one that it shares. */
+static bool is_of(const struct plan_data *a, int parameter, int node)
+{
+    return a->parameter[parameter].node == node || a->node[node].tied == parameter + 1;
+}
+
 /* A node reads what was written before it; its value wants a gradient where it, or what it reads, has
  * parameters that are trained. */
 static enum status check_node(const struct plan_data *a, int i)
@@ -60,10 +66,11 @@ static enum status check_node(const struct plan_data *a, int i)
                node->name, k);
         if (value > 0) wants |= a->node[value - 1].wants_gradient;
     }
-    for (int p = 0; p < a->parameters; p++) wants |= a->parameter[p].node == i && !a->parameter[p].frozen;
+    WITHIN(node->tied, 0, a->parameters, "node %d (%s): tied" EXPECTED, i, node->name);
+    for (int p = 0; p < a->parameters; p++) wants |= is_of(a, p, i) && !a->parameter[p].frozen;
     size_t partial = 0; /* of a slice, which is added to those of the slices before */
     for (int p = 0; p < a->parameters; p++)
-        if (a->parameter[p].node == i && !a->parameter[p].frozen && !node->footprint.adds)
+        if (is_of(a, p, i) && !a->parameter[p].frozen && !node->footprint.adds)
             partial += round_up(a->parameter[p].elements * sizeof(float));
     if (!node->whole && node->footprint.backward_scratch[PART_INDEX_PARAMS] < partial)
         return fail(ST_DIFFERS,

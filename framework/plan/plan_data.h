@@ -23,6 +23,7 @@ struct plan_data_node {
     size_t elements;                     /* of the value, a sample */
     size_t draws;                        /* random numbers that its forward draws for a sample */
     size_t output_bytes, gradient_bytes; /* of the value and of its gradient (0: it has none), not rounded */
+    int tied;                            /* 1 + the parameter that it shares with an earlier node; 0: none */
     bool whole;                          /* computes the batch in one call, else a call a slice */
     bool wants_gradient;
     struct footprint

@@ -22,6 +22,7 @@ static void describe_node(const struct network *network, int i, struct region *r
         .draws = (size_t)node->draws,
         .output_bytes = value->bytes,
         .gradient_bytes = value->gradient_bytes,
+        .tied = node->tied,
         .whole = slicing_whole(&slicing, i),
         .wants_gradient = value->wants_gradient,
         .footprint = network->binding[i].footprint,

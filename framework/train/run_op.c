@@ -89,6 +89,7 @@ static struct kernel_args args_for(struct executor *e, const struct op *op)
                                .counted = &e->backend->now->counted,
                                .draw = draw_for(e, op),
                                .parts = op->parts,
+                               .adds = node->shared,
                                .evaluate = evaluate,
                                .first = first,
                                .commit = !e->looking && (first || (e->options.commit_every && forward && !evaluate)),
@@ -97,9 +98,9 @@ static struct kernel_args args_for(struct executor *e, const struct op *op)
         args.x[k] = op_part(e, op, op->x[k], value[node->inputs[k]].bytes);
         args.dx[k] = op_part(e, op, op->dx[k], value[node->inputs[k]].gradient_bytes);
     }
-    for (int k = 0; k < node->parameters; k++) {
-        args.parameters[k] = e->tensor[node->first_parameter + k].parameter;
-        args.gradients[k] = e->tensor[node->first_parameter + k].gradient;
+    for (int k = 0; k < node_parameters(node); k++) {
+        args.parameters[k] = e->tensor[node_parameter(node, k)].parameter;
+        args.gradients[k] = e->tensor[node_parameter(node, k)].gradient;
     }
     for (int k = 0; k < node->states; k++) args.states[k] = e->running[node->first_state + k];
     if (op->gradients >= 0) set_gradients(e, op, &args);
@@ -109,8 +110,9 @@ static struct kernel_args args_for(struct executor *e, const struct op *op)
 enum status slice_backward_run(const struct network *network, int node, bool adds, struct kernel_args *args)
 {
     const struct binding *binding = &network->binding[node];
-    const struct parameter *parameter = &network->graph->parameter[network->graph->node[node].first_parameter];
-    const int parameters = adds && !binding->footprint.adds ? network->graph->node[node].parameters : 0;
+    const struct node *n = &network->graph->node[node];
+    const struct parameter *parameter = network->graph->parameter;
+    const int parameters = adds && !binding->footprint.adds ? node_parameters(n) : 0;
     float *sum[NODE_PARAMETERS_MAX];
     char *partial = args->scratch;
     if (adds) args->adds = binding->footprint.adds;
@@ -118,12 +120,12 @@ enum status slice_backward_run(const struct network *network, int node, bool add
     for (int k = 0; k < parameters; k++) {
         sum[k] = args->gradients[k];
         args->gradients[k] = (float *)(void *)partial;
-        partial += parameter_static_bytes(&parameter[k]);
+        partial += parameter_static_bytes(&parameter[node_parameter(n, k)]);
     }
     TRY(binding->kernel->backward(binding->state, args));
     for (int k = 0; k < parameters; k++)
         network->backend->kind->add(network->backend, sum[k], sum[k], args->gradients[k],
-                                    (size_t)parameter[k].elements);
+                                    (size_t)parameter[node_parameter(n, k)].elements);
     return ST_OK;
 }
 

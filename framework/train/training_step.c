@@ -109,7 +109,8 @@ static enum status refuse_not_finite(struct train *train, uint32_t step, float v
         return fail(ST_FAILED, "step %u: the loss is %s, and repeating the forward finds every value finite", step,
                     loss);
     const struct node *n = &train->graph->node[node];
-    for (int i = n->first_parameter; i < n->first_parameter + n->parameters; i++) {
+    for (int k = 0; k < node_parameters(n); k++) {
+        const int i = node_parameter(n, k);
         const struct parameter *p = &train->graph->parameter[i];
         if (!isfinite(
                 train->backend->kind->squares(train->backend, executor_parameter(train->exec, i), (size_t)p->elements)))

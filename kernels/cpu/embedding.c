@@ -1,7 +1,8 @@
 /* Word, position and segment rows summed; see framework/layers/embedding.c.
  *
  * Contract: a table's gradient is summed token by token in ascending order for any number of threads: each thread owns
- * columns, whole cache lines. An id without a row in its table reads row 0. */
+ * columns, whole cache lines. Where the table of words is shared, they are added to what is there. An id without a row
+ * in its table reads row 0. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,7 +80,7 @@ static enum status embedding_backward(void *state, const struct kernel_args *arg
     const int64_t lines = ratio_up(e->width, LINE), threads = e->backend->options.threads;
 #pragma omp parallel
     {
-        for (int k = 0; k < TABLES; k++) {
+        for (int k = args->adds & 1; k < TABLES; k++) {
 #pragma omp for schedule(static)
             for (int64_t row = 0; row < e->rows[k]; row++)
                 memset(args->gradients[k] + row * e->width, 0, (size_t)e->width * sizeof(float));
@@ -94,4 +95,4 @@ static enum status embedding_backward(void *state, const struct kernel_args *arg
     return ST_OK;
 }
 
-const struct kernel cpu_embedding = {true, embedding_prepare, embedding_forward, embedding_backward, free};
+const struct kernel cpu_embedding = {true, embedding_prepare, embedding_forward, embedding_backward, free, true};

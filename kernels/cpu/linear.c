@@ -144,4 +144,4 @@ static enum status linear_backward(void *state, const struct kernel_args *args)
     return ST_OK;
 }
 
-const struct kernel cpu_linear = {true, linear_prepare, linear_forward, linear_backward, free};
+const struct kernel cpu_linear = {true, linear_prepare, linear_forward, linear_backward, free, true};

@@ -344,6 +344,65 @@ Test(model, chunks_that_do_not_fit_are_errors)
     }
 }
 
+static const char tied_spec[] =
+    "rematch: 1\nname: x\nmodel:\n  layers:\n"
+    "    - group: {name: input, layers: [{embedding: {name: table, vocabulary: 9, positions: 8, segments: 1, units: "
+    "4}}]}\n"
+    "    - linear: {units: classes, FORM}\n"
+    "data: {name: synthetic-text, length: 3, vocabulary_size: 9}\nbatch: 2\nsteps: 1\noptimizer: {lr: 0.1}\n";
+
+/* tied_spec with FORM replaced. */
+static struct spec *load_tied(const char *form, const char *overrides)
+{
+    char text[1024];
+    const char *at = strstr(tied_spec, "FORM");
+    snprintf(text, sizeof text, "%.*s%s%s", (int)(at - tied_spec), tied_spec, form, at + strlen("FORM"));
+    return load_well(text, overrides, false);
+}
+
+Test(model, a_tied_weight_is_one_parameter)
+{
+    static const char *const expected[] = {"table.word", "table.position", "table.segment", "linear1.bias"};
+    static const char *const overrides[] = {"", "loss.chunks=2"};
+    struct dataset data = {.shape = {2, {3, 3}}, .classes = 9, .tokens = 9};
+    for (int i = 0; i < 2; i++) {
+        struct spec *spec = load_tied("tied: table", overrides[i]), *again = load_well(spec->resolved, "", false);
+        struct graph *graph;
+        cr_expect(!strcmp(spec->resolved, again->resolved) && strstr(spec->resolved, "tied: table"));
+        cr_assert(model_build(spec, &data, &graph) == ST_OK, "%s", messages());
+        cr_assert(graph->parameters == 4 && graph->trained == 4);
+        for (int p = 0; p < 4; p++) cr_expect(!strcmp(graph->parameter[p].name, expected[p]), "%s", expected[p]);
+        const struct node *table = &graph->node[0], *last = &graph->node[1];
+        cr_expect(table->shared && !last->shared && last->tied == 1 && last->parameters == 1);
+        cr_expect(node_parameters(last) == 2 && node_parameter(last, 0) == 0 && node_parameter(last, 1) == 3);
+        graph_destroy(graph);
+        spec_destroy(spec), spec_destroy(again);
+    }
+}
+
+Test(model, weights_that_cannot_be_tied_are_errors)
+{
+    static const struct {
+        const char *form, *overrides, *says;
+    } cases[] = {
+        {"tied: tabel", "", "tied: nothing before it is called 'tabel' (did you mean 'table'?)"},
+        {"name: last, tied: last", "", "tied: 'last' is not complete here"},
+        {"tied: table, trainable: false", "", "one of 'table' and this layer is trained, the other is not"},
+        {"tied: table, lora: {rank: 2, alpha: 2}", "", "one of 'table' and this layer is trained"},
+        {"tied: table}\n    - linear: {units: 5, tied: table", "", "its weight is 5x9; expected 9x4, as table.word is"},
+        {"name: a}\n    - relu: {name: b}\n    - linear: {units: 9, tied: b", "",
+         "'b' is a relu; expected an embedding"}};
+    struct dataset data = {.shape = {2, {3, 3}}, .classes = 9, .tokens = 9};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct spec *spec = load_tied(cases[i].form, cases[i].overrides);
+        struct graph *graph;
+        cr_expect(model_build(spec, &data, &graph) == ST_SPEC);
+        const char *said = messages();
+        cr_expect(strstr(said, cases[i].says), "%s: %s", cases[i].says, said);
+        spec_destroy(spec);
+    }
+}
+
 /* The resolved text has the keys, and is the same model. */
 Test(model, skips_are_printed)
 {

@@ -388,6 +388,13 @@ static int vision(struct graph *graph)
     return linear(graph, 4, ACTIVATION_NONE, v);
 }
 
+static int tied(struct graph *graph)
+{
+    const int v = linear(graph, 20, ACTIVATION_NONE, decoder_blocks(graph));
+    cr_assert(graph_tie(graph, 0) == ST_OK, "%s", status_message());
+    return v;
+}
+
 /* The decoder, whose last linear layer is computed with the loss in chunks that do not divide the rows. */
 static int chunked(struct graph *graph)
 {
@@ -396,6 +403,7 @@ static int chunked(struct graph *graph)
 }
 
 const struct net chunked_net = {"chunked", chunked, {2, {3, 7}}, 3, 20};
+const struct net tied_net = {"tied", tied, {2, {3, 7}}, 3, 20};
 const struct net gated_net = {"gated", gated, {3, {8, 8, 3}}, 3, 4};
 const struct net vision_net = {"vision", vision, {3, {8, 8, 3}}, 3, 4};
 const struct net deep_net = {"deep", deep, {1, {12}}, 40, 4}, divided_net = {"divided", divided, {1, {16}}, 64, 4},

@@ -113,6 +113,8 @@ Test(equality, frozen_ref) { compare_all(&nets[8], "ref", 2); }
 Test(equality, frozen_cpu) { compare_all(&nets[8], "cpu", STEPS_MANY); }
 Test(equality, chunked_ref) { compare_all(&chunked_net, "ref", 2); }
 Test(equality, chunked_cpu) { compare_all(&chunked_net, "cpu", STEPS_MANY); }
+Test(equality, tied_ref) { compare_all(&tied_net, "ref", 2); }
+Test(equality, tied_cpu) { compare_all(&tied_net, "cpu", STEPS_MANY); }
 Test(equality, gated_ref) { compare_all(&gated_net, "ref", 2); }
 Test(equality, gated_cpu) { compare_all(&gated_net, "cpu", STEPS_MANY); }
 Test(equality, vision_ref) { compare_all(&vision_net, "ref", 2); }

@@ -69,6 +69,7 @@ const struct field record_model_columns[] = {
      "of its first parameter, in a part of a fused update; 0: all", true},
     {"adds", NUMBER_U32, 1, FOOTPRINT(adds), NULL,
      "bits of parameters to whose gradients a slice's backward adds without scratch", true},
+    {"tied", NUMBER_I32, 1, NODE(tied), NULL, "1 + the row of /plan/parameters that it shares; 0: none", true},
     {"whole", NUMBER_U8, 1, NODE(whole), NULL, "1: it computes the whole batch at once, 0: a slice at a time", true},
     {0},
 };

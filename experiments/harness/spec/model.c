@@ -33,6 +33,14 @@ static const struct setting of_layers[] = {
     {SLICES},
     {TRAINABLE("false: its parameters stay as they are; no gradient, no optimizer state")},
     {.key = NULL}};
+static const struct setting of_products[] = {
+    {NAME("", "its name")},
+    {FROM("an earlier name, whose output it reads instead of the one before it")},
+    {"tied", SETTING_TEXT, offsetof(struct item, tied), 0, 0, "", NULL,
+     "an earlier embedding or linear layer, whose weight is its weight, too"},
+    {SLICES},
+    {TRAINABLE("false: its parameters stay as they are; no gradient, no optimizer state")},
+    {.key = NULL}};
 static const struct setting of_sums[] = {
     {NAME("", "its name")},
     {SLICES},
@@ -88,7 +96,10 @@ bool model_joins(const struct layer *layer)
 
 bool model_adapts(const struct layer *layer) { return layer == layer_find("linear"); }
 
-const struct setting *model_keys(const struct layer *layer) { return model_joins(layer) ? of_sums : of_layers; }
+const struct setting *model_keys(const struct layer *layer)
+{
+    return model_joins(layer) ? of_sums : model_adapts(layer) ? of_products : of_layers;
+}
 
 /* The names of all layers and forms that a list of such layers may hold, in the order of the tables. */
 static const char *const *all_names(lists *allows, struct region *region)
@@ -135,7 +146,7 @@ static void read_layer(struct yaml_reader *r, const struct yaml_tree *map, const
 {
     const struct setting *shared = model_keys(item->layer), *keys = item->layer->keys,
                          *own = setting_find(keys, "init");
-    enum { SHARED = sizeof of_layers / sizeof *of_layers };
+    enum { SHARED = sizeof of_products / sizeof *of_products };
     const char *also[SHARED + 1] = {NULL};
     item->trainable = true;
     int count = 0;

@@ -23,10 +23,11 @@ struct item {
     const struct yaml_tree *from_at;
     /* FORM_LAYER */
     const struct layer *layer;
-    bool trainable; /* and of a group: false: neither are the layers in it */
-    int64_t slices; /* 1: it computes the whole batch at once; 0: not given */
-    void *settings; /* the layer's own struct */
-    bool classes;   /* units: classes */
+    bool trainable;   /* and of a group: false: neither are the layers in it */
+    int64_t slices;   /* 1: it computes the whole batch at once; 0: not given */
+    void *settings;   /* the layer's own struct */
+    bool classes;     /* units: classes */
+    const char *tied; /* an earlier layer, whose weight is its own too; NULL: none */
     struct lora {
         int64_t rank; /* 0: none */
         double alpha;

@@ -113,21 +113,26 @@ static bool comes_later(struct building *b, const char *name)
     return is_called(b->model, last);
 }
 
-/* The value that item's from names, if it has one. */
-static enum status resolve(struct building *b, const struct scope *scope, const struct item *item, int *value)
+/* The value that item's key names, if it has that key. */
+static enum status resolve_key(struct building *b, const struct scope *scope, const struct item *item, const char *key,
+                               const char *name, const struct yaml_tree *at, int *value)
 {
-    const char *name = item->from;
     const struct named *found = name ? look_up(b, scope, name) : NULL;
     if (!name) return ST_OK;
     if (found && found->value != OPEN) return *value = found->value, ST_OK;
     const bool inside = item->name && !strcmp(item->name, name); /* its own name */
-    b->at = item->from_at;
-    b->key = "from";
+    b->at = at;
+    b->key = key;
     return fail(ST_SPEC,
                 found || inside        ? "'%.*s' is not complete here%s"
                 : comes_later(b, name) ? "'%.*s' comes later%s"
                                        : "nothing before it is called '%.*s'%s",
                 text_shown(name, NAME_SHOWN), name, known_names(b, scope, name));
+}
+
+static enum status resolve(struct building *b, const struct scope *scope, const struct item *item, int *value)
+{
+    return resolve_key(b, scope, item, "from", item->from, item->from_at, value);
 }
 
 /* ---- nodes ---- */
@@ -161,7 +166,7 @@ static void mark_node(struct building *b, const struct item *item, bool frozen)
 {
     struct node *node = &b->graph->node[b->graph->nodes - 1];
     node->keep_whole = item->slices == 1;
-    node->frozen = frozen && node->parameters > 0;
+    node->frozen = frozen && node_parameters(node) > 0;
 }
 
 /* The layer's integer setting called key, NULL: it has none. */
@@ -169,6 +174,22 @@ static int64_t *integer(const struct item *item, const char *key)
 {
     const struct setting *setting = setting_find(item->layer->keys, key);
     return setting ? (int64_t *)(void *)((char *)item->settings + setting->offset) : NULL;
+}
+
+/* The newest node has the weight of the layer that the item's key names. Both are trained, or none. */
+static enum status tie(struct building *b, const struct scope *scope, const struct item *item)
+{
+    int value = 0;
+    if (!item->tied) return ST_OK;
+    TRY(resolve_key(b, scope, item, "tied", item->tied, item->at, &value));
+    const struct node *owner = &b->graph->node[value - 1];
+    if (!owner->layer->reference.adds)
+        return fail(ST_SPEC, "tied: '%s' is a %s; expected an embedding or a linear layer", item->tied,
+                    owner->layer->name);
+    if (owner->frozen != (scope->frozen || !item->trainable || item->lora.rank))
+        return fail(ST_SPEC, "tied: one of '%s' and this layer is trained, the other is not; expected both or none",
+                    item->tied);
+    return graph_tie(b->graph, value - 1);
 }
 
 /* ---- products of a low rank beside a frozen linear (Hu et al., "LoRA", 2021) ---- */
@@ -302,6 +323,7 @@ static enum status add_named(struct building *b, const struct scope *scope, cons
 {
     TRY(item == b->chunked ? add_chunked(b, scope, item, inputs, value)
                            : add(b, scope, item->layer, item->settings, item->name, inputs, value));
+    TRY(tie(b, scope, item));
     mark_node(b, item, scope->frozen || !item->trainable || item->lora.rank);
     if (!item->trainable && !b->graph->node[b->graph->nodes - 1].frozen)
         return fail(ST_SPEC, "%s: trainable: false, but the layer has no parameters; leave it out", item->layer->name);
