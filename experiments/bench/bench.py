@@ -35,6 +35,7 @@ VGG16, VGG16_BLOCKS = "experiments/vgg16-recompute.yaml", "experiments/vgg16-blo
 VGG16_PARETO = "experiments/vgg16-pareto.yaml"
 RESNET50, MOBILENET = "experiments/resnet50-pareto.yaml", "experiments/mobilenet-pareto.yaml"
 UNET = "experiments/unet-pareto.yaml"
+GPT2 = "experiments/gpt2-124m.yaml"
 SAMPLE_CNN, BERT = "experiments/sample-cnn-recompute.yaml", "experiments/bert-recompute.yaml"
 DIRECT = "conv.algorithm=direct"  # Winograd's counterpart
 OUTPUTS, BITS = "relu_save=output", "relu_save=bits"
@@ -64,6 +65,10 @@ BEST = "best peer"  # that stores everything
 # less time than the output.
 CHEAP, CHEAPEST = "norms recomputed", "optimal 57.6 %"
 
+# Of GPT-2 with 128 tokens a sample, of which 26 % is the least that optimal needs for a slowdown of 1.1.
+TOKENS, CHUNKS, CHUNKED = ("data.length=128", "sweep={}"), "loss={chunks: 8}", "8 chunks, optimal 26 %"
+
+
 def images(side, channels, classes):
     return f"data={{name: synthetic, shape: [{side}, {side}, {channels}], classes: {classes}}}"
 
@@ -91,6 +96,14 @@ TURNS = {
         "PyTorch": Peer(TORCH, ADAMW),
         **({"PyTorch, fused attention": Peer(TORCH, ("--fused", *ADAMW))} if measure.NEWEST else {}),
         "PyTorch, every block": Peer(TORCH, ("--policy", "every", *ADAMW))}),
+    "gpt2": (8, {
+        "store_all": (GPT2, STORE_ALL, *TOKENS),
+        "store_all, chunks": (GPT2, STORE_ALL, *TOKENS, CHUNKS),
+        CHUNKED: (GPT2, OPTIMAL, "policy.budget=26%", *TOKENS, CHUNKS),
+        "PyTorch": Peer(TORCH, ADAMW),
+        **({"PyTorch, compiled": Peer(TORCH, ("--compile", *ADAMW)),
+            "PyTorch, fused attention": Peer(TORCH, ("--fused", *ADAMW))} if measure.NEWEST else {}),
+        "PyTorch, every block": Peer(TORCH, ("--policy", "every", *ADAMW))}),
     "resnet50": (32, {
         "store_all": (RESNET50, STORE_ALL),
         "store_all, direct": (RESNET50, STORE_ALL, DIRECT),
@@ -105,7 +118,7 @@ TURNS = {
 # network -> the spec and overrides of a run before the cells of ours, by whose times they are planned.
 COSTS = {"vgg16": (VGG16_PARETO, "sweep={}"), "resnet50": (RESNET50, BITS)}
 
-NAMES = {"vgg16": "VGG16", "sample-cnn": "sample CNN", "bert": "BERT base",
+NAMES = {"vgg16": "VGG16", "sample-cnn": "sample CNN", "bert": "BERT base", "gpt2": "GPT-2",
          "resnet50": "ResNet-50", "mobilenet": "MobileNet", "unet": "U-Net"}
 
 # What must be reached in time: text, network, numerator, denominator, sign, bound.
@@ -122,6 +135,10 @@ RATIOS = [
     ("BERT base step: best peer : store_all", "bert", BEST, "store_all", "at least", 1.4),
     ("BERT base step: PyTorch, every block : ours, every block", "bert", "PyTorch, every block", "every block",
      "at least", 1.25),
+    ("GPT-2 step: best peer : store_all", "gpt2", BEST, "store_all", "at least", 1.3),
+    ("GPT-2 step: 8 chunks : whole logits, all stored", "gpt2", "store_all, chunks", "store_all", "at most", 1.15),
+    ("GPT-2 step: 8 chunks, optimal at 26 % of the live peak : all stored", "gpt2", CHUNKED, "store_all, chunks",
+     "at most", 1.12),
     *((f"{NAMES[network]} step: best peer : store_all, direct", network, BEST, "store_all, direct", "at least", 1)
       for network in ("vgg16", "resnet50", "unet")),
     ("ResNet-50 step: best peer : store_all", "resnet50", BEST, "store_all", "at least", 1.6),
@@ -415,6 +432,25 @@ def allocated(bench):
             bench.targets.row(what, "", text, "")
 
 
+def allocated_tokens(bench):
+    """GPT-2's planned live peak beside what PyTorch's tensors take besides parameters and optimizer state, of its
+    checkpoints the one with less. At PyTorch's peak, in the loss, it has no gradients of parameters yet, which ours are
+    static memory; so the sums of all are compared, too."""
+    run = bench.cells["gpt2", CHUNKED][0]
+    if not any(is_peer("gpt2", cell) for cell in TURNS["gpt2"][1]):
+        return
+    bench.say("PyTorch's allocations ...")
+    peers = [measure.peer("gpt2", bench.options.batch or TURNS["gpt2"][0], 2, bench.options.threads,
+                          Peer(TORCH, ("--allocated", "--policy", policy, *ADAMW))) for policy in ("every", "sqrt")]
+    least = min(peers, key=lambda peer: peer["allocated_bytes"])
+    ours, theirs = run["live_peak_bytes"], least["allocated_bytes"] - 3 * 4 * least["parameters"]
+    bench.judge(f"GPT-2 live peak, {CHUNKED} : PyTorch's, {least['policy']}, less parameters and optimizer state",
+                "at most", 0.5, ours / theirs, "at most 0.5", f"{ours / theirs:.3f} ({mib(ours)} of {mib(theirs)})")
+    ours, theirs = ours + run["static_bytes"], least["allocated_bytes"]
+    bench.targets.row(f"GPT-2 live peak and static, {CHUNKED} : PyTorch's peak of allocated bytes, {least['policy']}", "",
+                      f"{ours / theirs:.3f} ({mib(ours)} of {mib(theirs)})", "")
+
+
 def random_chain(stages):
     """A graph file's text, of a chain; the same one every time."""
     numbers = random.Random(1)
@@ -534,6 +570,8 @@ def main():
     predictions(bench, networks)
     if "resnet50" in networks and not options.stored:
         allocated(bench)
+    if "gpt2" in networks and not options.stored:
+        allocated_tokens(bench)
     for network, table in shares(bench, networks).items():
         sections.append((f"Where a step of {network} goes (store_all)", table))
     if networks:

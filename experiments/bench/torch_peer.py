@@ -67,12 +67,12 @@ def sample_cnn(options):
 
 
 class Embedding(nn.Module):
-    """The sum of a token's, its place's and its segment's vectors, normalised."""
+    """The sum of a token's, its place's and its segment's vectors; then other layers."""
 
-    def __init__(self, vocabulary, places, width):
+    def __init__(self, vocabulary, places, segments, width, *after):
         super().__init__()
-        self.tables = nn.ModuleList(nn.Embedding(rows, width) for rows in (vocabulary, places, 2))
-        self.after = nn.Sequential(nn.LayerNorm(width), nn.Dropout(0.1))
+        self.tables = nn.ModuleList(nn.Embedding(rows, width) for rows in (vocabulary, places, segments))
+        self.after = nn.Sequential(*after)
 
     def forward(self, tokens):
         word, place, segment = self.tables
@@ -81,14 +81,16 @@ class Embedding(nn.Module):
 
 
 class Attention(nn.Module):
-    """Multi-head attention on one product for queries, keys and values; every token may be attended to, but a mask is
-    added, as a user's network would. fused: by PyTorch's own scaled_dot_product_attention."""
+    """Multi-head attention on one product for queries, keys and values. Every token may be attended to, but a mask is
+    added, as a user's network would; or of causal length, each token and those before it. fused: by PyTorch's own
+    scaled_dot_product_attention."""
 
-    def __init__(self, width, heads, fused):
+    def __init__(self, width, heads, fused, rate=0.1, causal=0):
         super().__init__()
-        self.heads, self.drop, self.fused = heads, nn.Dropout(0.1), fused
+        self.heads, self.drop, self.fused = heads, nn.Dropout(rate), fused
         self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.register_buffer("mask", torch.zeros(1, 1, 1, 1))
+        mask = torch.full((1, 1, causal, causal), -torch.inf).triu(1) if causal else torch.zeros(1, 1, 1, 1)
+        self.register_buffer("mask", mask)
 
     def forward(self, x):
         batch, length, width = x.shape
@@ -131,7 +133,35 @@ def bert(options):
     head = [First(), nn.Linear(width, width), nn.Tanh(), nn.Dropout(0.1), nn.Linear(width, 3)]
     blocks = [[Block(width, 12, options.fused)] for _ in range(12)]
     tokens, labels = torch.randint(30522, (options.batch, options.length)), torch.randint(3, (options.batch,))
-    return [[Embedding(30522, 512, width)], *blocks, [nn.Sequential(*head)]], tokens, labels
+    embedding = Embedding(30522, 512, 2, width, nn.LayerNorm(width), nn.Dropout(0.1))
+    return [[embedding], *blocks, [nn.Sequential(*head)]], tokens, labels
+
+
+class Decoder(nn.Module):
+    """Attention and a perceptron, each normalised first, and its input added, without dropout."""
+
+    def __init__(self, width, heads, options):
+        super().__init__()
+        attention = Attention(width, heads, options.fused, 0.0, options.length)
+        up, down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.attention = nn.Sequential(nn.LayerNorm(width), attention)
+        self.perceptron = nn.Sequential(nn.LayerNorm(width), up, nn.GELU(), down)
+
+    def forward(self, x):
+        x = x + self.attention(x)
+        return x + self.perceptron(x)
+
+
+def gpt2(options):
+    """Radford and others, 2019, 124 million parameters without dropout; a label for every token. The last weight is the
+    embedding's, which is PyTorch's preset for neither."""
+    width, words = 768, 50257
+    embedding, head = Embedding(words, 1024, 1, width), nn.Linear(width, words, bias=False)
+    nn.init.normal_(head.weight, std=0.02)
+    embedding.tables[0].weight = head.weight
+    blocks = [[Decoder(width, 12, options)] for _ in range(12)]
+    tokens, labels = (torch.randint(words, (options.batch, options.length)) for _ in range(2))
+    return [[embedding], *blocks, [nn.Sequential(nn.LayerNorm(width), head)]], tokens, labels
 
 
 def normalised(inputs, outputs, kernel, stride=1, groups=1, relu=True):
@@ -207,7 +237,7 @@ def images(options, channels, side):
 
 
 NETWORKS = {"vgg16": vgg16, "sample-cnn": sample_cnn, "bert": bert, "resnet50": resnet50, "mobilenet": mobilenet,
-            "unet": unet}
+            "unet": unet, "gpt2": gpt2}
 OPTIMIZERS = {"sgd": lambda parameters: torch.optim.SGD(parameters, lr=0.01),
               "adamw": lambda parameters: torch.optim.AdamW(parameters, lr=5e-5)}
 
@@ -274,7 +304,9 @@ def step(forward, groups, optimizer, x, labels, micro):
     optimizer.zero_grad(set_to_none=True)
     value = 0.0
     for part, targets in zip(x.split(micro), labels.split(micro)):
-        loss = nn.functional.cross_entropy(forward(groups, part), targets) * (len(part) / len(x))
+        scores = forward(groups, part)
+        loss = nn.functional.cross_entropy(scores.flatten(0, -2), targets.flatten()) * (len(part) / len(x))
+        del scores
         loss.backward()
         value += loss.item()
     optimizer.step()
@@ -348,7 +380,8 @@ def train(options, name, forward):
     order = torch.channels_last if options.channels_last and x.dim() == 4 else torch.preserve_format
     x, labels = x.to(options.device, memory_format=order), labels.to(options.device)
     stages = [stage.to(options.device, memory_format=order) for stage in stages_of(groups)]
-    optimizer = OPTIMIZERS[options.optimizer]([p for stage in stages for p in stage.parameters()])
+    parameters = list(dict.fromkeys(p for stage in stages for p in stage.parameters()))  # a shared one once
+    optimizer = OPTIMIZERS[options.optimizer](parameters)
     if options.compile:
         compiled = torch.compile(lambda part: forward(groups, part))
     run_batch = (lambda _, part: compiled(part)) if options.compile else forward
@@ -363,7 +396,7 @@ def train(options, name, forward):
             "optimizer": options.optimizer, "threads": options.threads,
             "step_seconds": round(min(seconds[options.warm:] or seconds), 6), "seconds": [round(s, 6) for s in seconds],
             "high_water_mib": memory_mib("VmHWM"), "before_mib": before, "losses": losses,
-            "parameters": sum(p.numel() for stage in stages for p in stage.parameters()),
+            "parameters": sum(p.numel() for p in parameters),
             **(memory.read() if memory else {})}
 
 

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/support/layer_settings.h"
 #include "tests/support/policy_text.h"
+#include "tests/support/simulated.h"
 #include "tests/support/small_training.h"
 #include "tests/support/token_batches.h"
 
@@ -111,6 +113,34 @@ Test(last_layer, tied_weight_is_counted_once)
     cr_assert(one->live_peak == both->live_peak);
     plan_destroy(one), plan_destroy(both);
     tear_down(&tied), tear_down(&two);
+}
+
+static void add(struct graph *graph, const char *name, struct settings settings, int *value)
+{
+    const struct layer *layer = layer_find(name);
+    cr_assert(graph_add(graph, layer, settings_of(layer, &settings), NULL, value, value) == ST_OK, "%s",
+              status_message());
+}
+
+/* Without a bias, the shared weight alone makes its backward compute gradients of parameters; and the checker expects
+ * that. */
+Test(last_layer, tied_without_a_bias_is_trained)
+{
+    struct bound_net b;
+    int value = 0;
+    cr_assert(graph_create(&(struct shape){2, {3, 7}}, 2, &b.graph) == ST_OK);
+    add(b.graph, "embedding", (struct settings){.units = 6, .vocabulary = 9, .positions = 7, .segments = 1}, &value);
+    add(b.graph, "linear", (struct settings){.units = 9}, &value);
+    cr_assert(graph_tie(b.graph, 0) == ST_OK, "%s", status_message());
+    add(b.graph, "cross_entropy", (struct settings){0}, &value);
+    cr_assert(graph_finish(b.graph) == ST_OK && b.graph->parameters == 3, "%s", status_message());
+    cr_assert(backend_open("cpu", &(struct backend_options){.threads = 1}, &b.backend) == ST_OK);
+    cr_assert(network_prepare(b.graph, b.backend, &b.network) == ST_OK, "%s", status_message());
+    cr_assert(network_parts(b.network, 1) == (PART_PARAMS | PART_INPUT));
+    struct plan *plan = policy_text_plan(b.network, "store_all", "", &stored);
+    cr_assert(simulate_plan(plan) == ST_OK, "%s", status_message());
+    plan_destroy(plan);
+    net_release(&b);
 }
 
 Test(last_layer, tied_with_a_fused_update_is_refused)
