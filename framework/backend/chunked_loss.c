@@ -49,16 +49,18 @@ static size_t divide(const struct chunked_loss *l, char *scratch, struct chunk_r
     return before;
 }
 
-/* Settings of linear as this node has them, the others preset. */
-static enum status linear_settings(const struct layer *linear, const struct node *node, struct region *region,
-                                   void **settings)
+/* Appends one of the two layers, whose settings are this node's where it has them, else preset. */
+static enum status add_layer(struct graph *graph, const char *name, const struct node *node, int *value)
 {
-    *settings = region_array(region, 1, linear->settings_size);
-    for (const struct setting *f = linear->keys; f->key; f++) {
+    const struct layer *layer = layer_find(name);
+    void *settings = region_array(graph->region, 1, layer->settings_size);
+    TRY(setting_defaults(layer->keys, settings, graph->region));
+    for (const struct setting *f = layer->keys; f->key; f++) {
         const struct setting *own = setting_find(node->layer->keys, f->key);
-        TRY(setting_set(f, *settings, own ? setting_print(own, node->settings, region) : f->preset, region));
+        if (own && !setting_unset(own, node->settings))
+            TRY(setting_set(f, settings, setting_print(own, node->settings, graph->region), graph->region));
     }
-    return ST_OK;
+    return graph_add(graph, layer, settings, NULL, value, value);
 }
 
 static enum status prepare_part(const struct chunked_loss *l, struct chunk *chunk, int number)
@@ -72,18 +74,13 @@ static enum status prepare_part(const struct chunked_loss *l, struct chunk *chun
 static enum status prepare_chunk(const struct chunked_loss *l, const struct node *node, int64_t rows,
                                  struct chunk *chunk)
 {
-    const struct layer *linear = layer_find("linear"), *entropy = layer_find("cross_entropy");
     const struct shape x = {2, {rows, l->inputs}};
     int value = 0;
-    void *settings, *none;
     chunk->rows = rows;
     if (!rows) return ST_OK;
     TRY(graph_create(&x, 1, &chunk->graph));
-    struct region *region = chunk->graph->region;
-    TRY(linear_settings(linear, node, region, &settings));
-    none = region_array(region, 1, entropy->settings_size);
-    TRY(graph_add(chunk->graph, linear, settings, NULL, &value, &value));
-    TRY(graph_add(chunk->graph, entropy, none, NULL, &value, &value));
+    TRY(add_layer(chunk->graph, "linear", node, &value));
+    TRY(add_layer(chunk->graph, "cross_entropy", node, &value));
     const size_t logits = (size_t)(l->full.rows * l->units) * sizeof(float);
     chunk->graph->node[LINEAR].scratch_limit = logits > SCRATCH_LEAST ? logits : SCRATCH_LEAST;
     for (int i = 0; i < PARTS; i++) TRY(prepare_part(l, chunk, i));

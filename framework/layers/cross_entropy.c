@@ -1,6 +1,8 @@
 /* Softmax cross-entropy of every row of x with the row's label: a vector has one, a sequence {T, V} one a token, an
  * image one a pixel. The loss is the mean, over the labels of the whole batch that are a class, of
- * log(sum_j exp x_j) - x_label, the largest x subtracted first; 0 where none is. So the loss and the gradients of
+ * log(sum_j exp x_j) - x_label, the largest x subtracted first; 0 where none is. label_smoothing: e takes the share e
+ * of the label's weight 1 away and divides it among all classes (Szegedy et al., 2016): x_label becomes
+ * (1 - e) x_label + e times the mean of x. So the loss and the gradients of
  * slices of the batch add up to the batch's, whatever the slices have of labels that do not count. y = {loss, number of
  * rows whose largest x (the first, where several are equal) is the label's}. The backward computes the softmax again
  * from x: nothing is saved; dx may be x. */
@@ -10,6 +12,7 @@
 
 struct settings {
     int64_t chunks; /* 0: the logits are a value of their own */
+    double label_smoothing;
 };
 LOSS_SETTINGS_FIT(struct settings);
 
@@ -17,6 +20,8 @@ static const struct setting keys[] = {
     {SETTING(chunks), .type = SETTING_INT, .min = 1, .max = 1 << 24, .preset = "0",
      .doc = "parts of the rows for which the last linear layer and the loss are computed one by one, forward and "
             "backward, so that the logits are never whole"},
+    {SETTING(label_smoothing), .type = SETTING_REAL, .min = 1e-9, .max = 0.999999, .preset = "0",
+     .doc = "share of a label's weight that is divided among all classes"},
     {.key = NULL}};
 
 static enum status infer(const void *settings, const struct shape *inputs, struct shape *output)
@@ -33,6 +38,16 @@ static int64_t largest(const float *x, int64_t count)
     for (int64_t j = 1; j < count; j++)
         if (x[j] > x[index]) index = j;
     return index;
+}
+
+static double smoothing(const struct reference *r) { return ((const struct settings *)r->settings)->label_smoothing; }
+
+/* What a row with that label is measured by: the label's x, or a mixture with the mean of all. */
+static double target(const float *x, int64_t count, int32_t label, double smoothing)
+{
+    double sum = 0;
+    for (int64_t j = 0; j < count; j++) sum += x[j];
+    return (1 - smoothing) * x[label] + smoothing * sum / (double)count;
 }
 
 static double exp_sum(const float *x, int64_t count, double most)
@@ -53,7 +68,7 @@ static enum status forward(void *state, const struct kernel_args *args)
         const int32_t label = args->labels[n];
         if (label == LABEL_NONE) continue;
         int64_t index = largest(x, classes);
-        loss += log(exp_sum(x, classes, x[index])) + x[index] - x[label];
+        loss += log(exp_sum(x, classes, x[index])) + x[index] - target(x, classes, label, smoothing(r));
         correct += index == label;
     }
     ((float *)args->y)[0] = *args->counted ? (float)(loss / (double)*args->counted) : 0;
@@ -65,13 +80,16 @@ static enum status backward(void *state, const struct kernel_args *args)
 {
     const struct reference *r = state;
     const int64_t classes = shape_width(&r->x);
+    const double all = smoothing(r) / (double)classes, own = 1 - smoothing(r);
     for (int64_t n = 0; n < reference_rows(r); n++) {
         const float *x = (const float *)args->x[0] + n * classes;
         float *dx = (float *)args->dx[0] + n * classes;
         const bool counts = args->labels[n] != LABEL_NONE;
         double most = x[largest(x, classes)], sum = exp_sum(x, classes, most);
         for (int64_t j = 0; j < classes; j++)
-            dx[j] = counts ? (float)((exp(x[j] - most) / sum - (j == args->labels[n])) / (double)*args->counted) : 0;
+            dx[j] =
+                counts ? (float)((exp(x[j] - most) / sum - own * (j == args->labels[n]) - all) / (double)*args->counted)
+                       : 0;
     }
     return ST_OK;
 }

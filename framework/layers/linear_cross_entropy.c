@@ -8,6 +8,7 @@
 struct settings {
     int64_t units; /* classes */
     int64_t chunks;
+    double label_smoothing;
     int init;
     bool bias;
 };
@@ -17,6 +18,7 @@ static const struct setting keys[] = {
     {SETTING(bias), .type = SETTING_BOOL, .preset = "true", .doc = "adds a constant to each output"},
     {SETTING(init), .type = SETTING_CHOICE, .preset = "glorot_uniform", .values = init_words, .doc = "of the weights"},
     {SETTING(chunks), .type = SETTING_INT, .min = 1, .max = 1 << 24, .doc = "parts of the rows, computed one by one"},
+    {SETTING(label_smoothing), .type = SETTING_REAL, .min = 1e-9, .max = 0.999999, .preset = "0", .doc = "of the loss"},
     {.key = NULL}};
 
 static enum status infer(const void *settings, const struct shape *inputs, struct shape *output)

@@ -100,7 +100,7 @@ struct graph {
 enum status graph_create(const struct shape *input, int64_t batch, struct graph **graph);
 void graph_destroy(struct graph *graph);
 
-/* Appends a node; settings: copied, NULL where the layer has none; name NULL makes "conv3" (layer name and a running
+/* Appends a node; settings: copied, NULL: all 0; name NULL makes "conv3" (layer name and a running
  * number per layer); inputs: layer->inputs values. Errors: ST_SPEC when shapes do not fit or the name is taken, the
  * message naming the node and the shapes. */
 enum status graph_add(struct graph *graph, const struct layer *layer, const void *settings, const char *name,

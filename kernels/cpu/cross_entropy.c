@@ -20,6 +20,7 @@ struct entropy {
     const struct kernel *reference; /* for vectors, with its state; else NULL */
     void *state;
     int64_t batch, rows, classes;
+    double smoothing; /* a share of each label's weight, divided among the classes */
     int threads;
 };
 
@@ -37,6 +38,7 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
     e->batch = graph->batch;
     e->threads = (int)backend->options.threads;
     e->classes = shape_width(x);
+    e->smoothing = node_real(node, "label_smoothing");
     e->rows = graph->batch * (shape_elements(x) / e->classes);
     if (x->rank == 1) {
         e->reference = &node->layer->reference;
@@ -92,6 +94,28 @@ static double row_sum(const float *x, int64_t count, float most)
     return sum;
 }
 
+/* The sum of the elements themselves. */
+static double plain_sum(const float *x, int64_t count)
+{
+    double sum = 0;
+    for (int64_t first = 0; first < count; first += PIECE) {
+        const int64_t some = count - first < PIECE ? count - first : PIECE;
+        float piece[PIECE] = {0};
+        vector sums = {0};
+        memcpy(piece, x + first, (size_t)some * sizeof *piece);
+        for (int64_t j = 0; j < some; j += VECTOR) sums += vector_at(piece + j);
+        for (int i = 0; i < VECTOR; i++) sum += (double)sums[i];
+    }
+    return sum;
+}
+
+/* What a row is measured by: the label's element, or a mixture with the mean of all. */
+static double target_of(const struct entropy *e, const float *x, int32_t label)
+{
+    if (e->smoothing == 0) return (double)x[label];
+    return (1 - e->smoothing) * (double)x[label] + e->smoothing * plain_sum(x, e->classes) / (double)e->classes;
+}
+
 /* Whether the label's element is the first of the largest. */
 static bool is_first(const float *x, int64_t label, float most)
 {
@@ -105,7 +129,8 @@ static struct term term_of(const struct entropy *e, const float *x, int32_t labe
 {
     if (label == LABEL_NONE) return (struct term){0, 0};
     const float most = largest(x, e->classes);
-    return (struct term){log(row_sum(x, e->classes, most)) + (double)most - (double)x[label], is_first(x, label, most)};
+    return (struct term){log(row_sum(x, e->classes, most)) + (double)most - target_of(e, x, label),
+                         is_first(x, label, most)};
 }
 
 static enum status forward(void *state, const struct kernel_args *args)
@@ -135,9 +160,11 @@ static void row_gradient(const struct entropy *e, const float *x, int32_t label,
     const float most = largest(x, e->classes);
     const double sum = row_sum(x, e->classes, most);
     const float factor = (float)(1 / (sum * counted));
-    const float own = (float)(((double)power_of(x[label], most) / sum - 1) / counted);
+    const double share = e->smoothing / ((double)e->classes * counted);
+    const float own = (float)(((double)power_of(x[label], most) / sum - (1 - e->smoothing)) / counted - share);
+    const float all = (float)share;
 #pragma omp simd
-    for (int64_t j = 0; j < e->classes; j++) dx[j] = power_of(x[j], most) * factor;
+    for (int64_t j = 0; j < e->classes; j++) dx[j] = power_of(x[j], most) * factor - all;
     dx[label] = own;
 }
 

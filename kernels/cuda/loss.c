@@ -8,6 +8,8 @@
 static enum status entropy_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
                                    struct footprint *footprint, void **state)
 {
+    if (node_real(node, "label_smoothing") > 0)
+        return fail(ST_SPEC, "cross_entropy on cuda has no label_smoothing yet; expected backend: cpu, or 0");
     TRY(layer_state_prepare(backend, graph, node, footprint, state));
     const struct layer_state *s = *state;
     footprint->forward_scratch = cross_entropy_scratch(s->x.count / shape_width(&s->x.shape));

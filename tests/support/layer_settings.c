@@ -21,7 +21,8 @@ static const struct member {
                MEMBER(factor),    MEMBER(count_padding),  MEMBER(causal),    MEMBER(kv_heads),
                MEMBER(rope),      MEMBER(slope),          MEMBER(by),        MEMBER(height),
                MEMBER(ceil_mode), MEMBER(output_padding), MEMBER(top),       MEMBER(bottom),
-               MEMBER(left),      MEMBER(right),          MEMBER(chunks)};
+               MEMBER(left),      MEMBER(right),          MEMBER(chunks),
+               MEMBER(label_smoothing)};
 
 static _Thread_local max_align_t own[64];
 
@@ -53,7 +54,7 @@ const void *settings_of(const struct layer *layer, const struct settings *settin
 
 bool backend_refuses(const char *backend, const struct settings *settings)
 {
-    return strcmp(backend, "cuda") == 0 && (settings->rope || settings->kv_heads);
+    return strcmp(backend, "cuda") == 0 && (settings->rope || settings->kv_heads || settings->label_smoothing > 0);
 }
 
 float range_of(const struct layer *layer)

@@ -20,7 +20,7 @@ struct settings {
     int64_t channels, units, kernel, stride, padding;
     int activation, init;
     bool bias;
-    double rate, epsilon, slope, by;
+    double rate, epsilon, slope, by, label_smoothing;
     int64_t token, heads, kv_heads;
     int save;
     int64_t vocabulary, positions, segments;

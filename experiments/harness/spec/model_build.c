@@ -300,7 +300,8 @@ static enum status add_chunked(struct building *b, const struct scope *scope, co
         const struct setting *own = setting_find(item->layer->keys, f->key);
         const struct setting *from = own ? own : setting_find(b->spec->loss->keys, f->key);
         const void *object = own ? item->settings : b->spec->loss_settings.bytes;
-        TRY(setting_set(f, settings, setting_print(from, object, b->region), b->region));
+        if (!setting_unset(from, object))
+            TRY(setting_set(f, settings, setting_print(from, object, b->region), b->region));
     }
     return add(b, scope, layer, settings, name, inputs, value);
 }
