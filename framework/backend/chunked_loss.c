@@ -38,15 +38,23 @@ struct chunk_room {
 
 static size_t logits_bytes(const struct chunked_loss *l) { return (size_t)(l->full.rows * l->units) * sizeof(float); }
 
-/* Returns the bytes before work. */
-static size_t divide(const struct chunked_loss *l, char *scratch, struct chunk_room *room)
+static size_t y_bytes(void) { return round_up(2 * sizeof(float)); }
+static size_t bias_bytes(const struct chunked_loss *l)
 {
-    const size_t y = round_up(2 * sizeof(float)), bias = l->bias ? round_up((size_t)l->units * sizeof(float)) : 0;
-    const size_t before = y + bias + round_up(logits_bytes(l));
-    if (scratch)
-        *room = (struct chunk_room){(float *)(void *)scratch, (float *)(void *)(scratch + y),
-                                    (float *)(void *)(scratch + y + bias), scratch + before};
-    return before;
+    return l->bias ? round_up((size_t)l->units * sizeof(float)) : 0;
+}
+
+static size_t bytes_before_work(const struct chunked_loss *l)
+{
+    return y_bytes() + bias_bytes(l) + round_up(logits_bytes(l));
+}
+
+static struct chunk_room divide(const struct chunked_loss *l, char *scratch)
+{
+    return (struct chunk_room){.y = (float *)(void *)scratch,
+                               .bias = (float *)(void *)(scratch + y_bytes()),
+                               .logits = (float *)(void *)(scratch + y_bytes() + bias_bytes(l)),
+                               .work = scratch + bytes_before_work(l)};
 }
 
 /* Appends one of the two layers, whose settings are this node's where it has them, else preset. */
@@ -81,7 +89,7 @@ static enum status prepare_chunk(const struct chunked_loss *l, const struct node
     TRY(graph_create(&x, 1, &chunk->graph));
     TRY(add_layer(chunk->graph, "linear", node, &value));
     TRY(add_layer(chunk->graph, "cross_entropy", node, &value));
-    const size_t logits = (size_t)(l->full.rows * l->units) * sizeof(float);
+    const size_t logits = logits_bytes(l);
     chunk->graph->node[LINEAR].scratch_limit = logits > SCRATCH_LEAST ? logits : SCRATCH_LEAST;
     for (int i = 0; i < PARTS; i++) TRY(prepare_part(l, chunk, i));
     return ST_OK;
@@ -116,7 +124,7 @@ enum status chunked_loss_prepare(struct backend *backend, const struct graph *gr
     TRY(prepare_chunk(l, node, l->rows % rows, &l->last));
     count_scratch(&l->full, &forward, &backward);
     count_scratch(&l->last, &forward, &backward);
-    const size_t before = divide(l, NULL, NULL);
+    const size_t before = bytes_before_work(l);
     backward = larger(forward, backward);
     *footprint = (struct footprint){.forward_scratch = before + forward,
                                     .backward_scratch = {before + backward, before + backward},
@@ -191,8 +199,7 @@ static enum status chunk_backward(const struct chunked_loss *l, const struct chu
 /* Both for one chunk after the other; or the forward alone. */
 static enum status run(const struct chunked_loss *l, const struct kernel_args *args, bool backward)
 {
-    struct chunk_room room;
-    divide(l, args->scratch, &room);
+    const struct chunk_room room = divide(l, args->scratch);
     TRY(labels_expected(args->labels, l->samples, l->rows / l->samples, l->units));
     for (int64_t first = 0; first < l->rows; first += l->full.rows) {
         const struct chunk *chunk = l->rows - first < l->full.rows ? &l->last : &l->full;
