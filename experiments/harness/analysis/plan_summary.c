@@ -22,11 +22,11 @@ static void add_chunks(const struct network *network, json_t *all)
     const int last = network->graph->nodes - 1;
     const struct graph *call = network_call(network, last);
     const struct node *node = &call->node[last];
-    if (!network->backend || !node->layer->in_backward) return;
-    const int64_t rows = call->batch * graph_labels(call);
-    PUT(all, "chunked_loss",
-        OBJECT(KEY("layer", node->name), KEY("chunks", node_integer(node, "chunks")), KEY("rows", rows),
-               KEY("chunk_rows", chunk_rows(rows, node_integer(node, "chunks")))));
+    const int64_t rows = call->batch * graph_labels(call), chunks = node_integer(node, "chunks");
+    const int64_t each = chunk_rows(rows, chunks);
+    json_t *loss = json_object();
+    PUT_ALL(loss, KEY("layer", node->name), KEY("chunks", chunks), KEY("rows", rows), KEY("chunk_rows", each));
+    PUT(all, "chunked_loss", loss);
 }
 
 static void add_plan(const struct plan *plan, json_t *all)
@@ -46,7 +46,8 @@ static void add_plan(const struct plan *plan, json_t *all)
         if (network->graph->node[i].pool) ADD(pools, network->graph->node[i].name);
         if (slicing.slices > 1 && slicing_whole(&slicing, i)) ADD(whole, network->graph->node[i].name);
     }
-    add_chunks(network, all);
+    if (network->backend && network->graph->node[network->graph->nodes - 1].layer->in_backward)
+        add_chunks(network, all);
     PUT_ALL(all, KEY("slices", slicing.slices), KEY("whole_layers", whole), KEY("static_bytes", plan_static(plan)),
             KEY("live_peak_bytes", plan->live_peak), KEY("arena_bytes", plan->arena_bytes),
             KEY("arena_bound_bytes", plan->arena_bound), KEY("peak_bytes", plan_peak(plan)),
