@@ -107,7 +107,7 @@ static void set_node(struct graph *graph, struct node *node, const void *setting
     const struct setting *activation = setting_find(node->layer->keys, "activation");
     void *copy = region_array(graph->region, 1, node->layer->settings_size);
     if (settings) memcpy(copy, settings, node->layer->settings_size);
-    if (node->layer->keys) node->settings = copy;
+    if (node->layer->settings_size > 0) node->settings = copy;
     if (activation) node->activation = (enum activation)node_integer(node, "activation");
 }
 
