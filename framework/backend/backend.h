@@ -12,12 +12,13 @@ enum conv_algorithm { CONV_AUTO, CONV_DIRECT, CONV_WINOGRAD };
 enum precision { PRECISION_FP32, PRECISION_TF32 }; /* of products' and convolutions' operands; sums are fp32 */
 
 struct backend_options {
-    int64_t threads;        /* 0: one a core */
-    int layout;             /* enum layout_choice, for images */
-    int precision;          /* enum precision */
-    bool graph;             /* a device records a step once and queues the recording; a host ignores it */
-    int conv_algorithm;     /* enum conv_algorithm */
-    uint64_t scratch_limit; /* bytes a convolution may use within an op; the batch is walked in chunks to keep it */
+    int64_t threads;    /* 0: one a core */
+    int layout;         /* enum layout_choice, for images */
+    int precision;      /* enum precision */
+    bool graph;         /* a device records a step once and queues the recording; a host ignores it */
+    int conv_algorithm; /* enum conv_algorithm */
+    uint64_t
+        scratch_limit; /* bytes a convolution may use within an op; a device walks the batch in chunks to keep it */
 };
 
 /* Classes by which the time of a step is counted, by kernels and ops. */
@@ -70,7 +71,7 @@ struct backend {
     struct step_outcome outcome;   /* of the last step, after wait */
     const struct step_moment *now; /* both in the backend's memory, for the step's body and kernels */
     struct step_outcome *outcome_now;
-    const char *isa;          /* e.g. "avx512_core" */
+    const char *isa;          /* e.g. "avx512" */
     const char *libraries;    /* e.g. "cuDNN 9.1.0", or DEFINED_KERNELS and a number */
     const char *convolutions; /* the algorithms that the libraries have here; NULL: not said */
     const char *device;       /* e.g. "NVIDIA H200, driver 580.159, 139.7 GiB"; NULL: the host */

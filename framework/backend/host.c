@@ -18,7 +18,7 @@ void host_close(struct backend *backend) { (void)backend; }
 enum status host_arrange(struct backend *backend, struct graph *graph)
 {
     (void)backend;
-    for (int v = 0; v < graph->values; v++) TRY(value_arrange(graph, v, 0, &graph->value[v].shape));
+    for (int v = 0; v < graph->values; v++) TRY(value_arrange(graph, v, 0));
     return ST_OK;
 }
 

@@ -19,9 +19,9 @@ enum status layer_state_prepare(struct backend *backend, const struct graph *gra
     return ST_OK;
 }
 
-enum status value_arrange(struct graph *graph, int value, int layout, const struct shape *physical)
+enum status value_arrange(struct graph *graph, int value, int layout)
 {
-    const int64_t elements = shape_elements(physical);
+    const int64_t elements = shape_elements(&graph->value[value].shape);
     if (elements < 0 || elements > INT64_MAX / 8 / graph->batch)
         return fail(ST_SPEC, "value %d of %lld samples is too large", value, (long long)graph->batch);
     graph->value[value].layout = layout;

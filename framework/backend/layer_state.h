@@ -8,8 +8,8 @@ struct backend;
 /* A value of a whole batch as it lies in memory. */
 struct extent {
     int64_t batch;
-    int64_t elements; /* of one sample, padding included */
-    int64_t count;    /* of the batch, padding included */
+    int64_t elements; /* of one sample */
+    int64_t count;    /* of the batch */
     struct shape shape;
     int layout; /* struct value's */
 };
@@ -28,6 +28,5 @@ struct layer_state {
 enum status layer_state_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
                                 struct footprint *footprint, void **state);
 
-/* For struct backend_kind's arrange: sets a value's layout and bytes. physical: its shape, padding included. ST_SPEC:
- * the value is too large. */
-enum status value_arrange(struct graph *graph, int value, int layout, const struct shape *physical);
+/* For struct backend_kind's arrange: sets a value's layout and bytes. ST_SPEC: the value is too large. */
+enum status value_arrange(struct graph *graph, int value, int layout);

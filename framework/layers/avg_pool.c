@@ -17,7 +17,7 @@ static const struct setting keys[] = {
 
 static enum status infer(const void *settings, const struct shape *inputs, struct shape *output)
 {
-    return pool_infer(settings, &inputs[0], output); /* its only member */
+    return pool_infer(settings, &inputs[0], output); /* its first member */
 }
 
 static struct flops flops(const void *settings, const struct shape *input, const struct shape *output)

@@ -1,11 +1,10 @@
 /* Softmax cross-entropy of every row of x with the row's label: a vector has one, a sequence {T, V} one a token, an
  * image one a pixel. The loss is the mean, over the labels of the whole batch that are a class, of
- * log(sum_j exp x_j) - x_label, the largest x subtracted first; 0 where none is. label_smoothing: e takes the share e
- * of the label's weight 1 away and divides it among all classes (Szegedy et al., 2016): x_label becomes
- * (1 - e) x_label + e times the mean of x. So the loss and the gradients of
- * slices of the batch add up to the batch's, whatever the slices have of labels that do not count. y = {loss, number of
- * rows whose largest x (the first, where several are equal) is the label's}. The backward computes the softmax again
- * from x: nothing is saved; dx may be x. */
+ * log(sum_j exp x_j) - x_label, the largest x subtracted first; 0 where none is. label_smoothing: a share
+ * e of the label's weight is divided among all classes (Szegedy et al., 2016), so that x_label becomes
+ * (1 - e) x_label + e times the mean of x. The loss and the gradients of slices of the batch add up to the batch's,
+ * whatever the slices have of labels that do not count. y = {loss, number of rows whose largest x (the first, where
+ * several are equal) is the label's}. The backward computes the softmax again from x: nothing is saved; dx may be x. */
 #include "model/reference.h"
 
 #include <math.h>

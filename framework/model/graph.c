@@ -275,7 +275,8 @@ void graph_fuse_pool(struct graph *graph, struct node *pool)
     before->unpooled = value->shape;
     if (pool->activation == ACTIVATION_RELU) before->activation = ACTIVATION_RELU;
     before->flops.forward += pool->flops.forward;
-    before->flops.backward_input += pool->flops.backward_input;
+    *(graph->value[before->inputs[0]].wants_gradient ? &before->flops.backward_input
+                                                     : &before->flops.backward_params) += pool->flops.backward_input;
     value->shape = graph->value[pool->output].shape;
     value->bytes = graph->value[pool->output].bytes;
     pool->settings = identity;

@@ -189,6 +189,18 @@ static struct task task_input(const struct conv_product *conv, int64_t group, in
                          .tap_x = -s};
 }
 
+/* The first pixels of x, within a stride, of such patches; there may be fewer than strides. */
+static int64_t phases(const struct conv_product *conv)
+{
+    return lesser(conv->stride, conv->x.height) * lesser(conv->stride, conv->x.width);
+}
+
+static struct task task_phase(const struct conv_product *conv, int64_t group, int64_t i)
+{
+    const int64_t wide = lesser(conv->stride, conv->x.width);
+    return task_input(conv, group, i / wide, i % wide);
+}
+
 /* Channels of x of a group. */
 static int64_t group_of(const struct conv_product *conv) { return conv->x.channels / conv->groups; }
 
@@ -221,9 +233,8 @@ void conv_product_make(enum conv_pass pass, const struct extent *x, const struct
 {
     conv->x = image_of(x), conv->y = image_of(y), conv->batch = x->batch;
     conv->scratch = 1;
-    for (int64_t i = 0; i < (pass == CONV_INPUT ? conv->stride * conv->stride : 1); i++) {
-        struct task task =
-            pass == CONV_INPUT ? task_input(conv, 0, i / conv->stride, i % conv->stride) : task_forward(conv, 0);
+    for (int64_t i = 0; i < (pass == CONV_INPUT ? phases(conv) : 1); i++) {
+        struct task task = pass == CONV_INPUT ? task_phase(conv, 0, i) : task_forward(conv, 0);
         if (task.patches.high > 0 && task.patches.wide > 0) need(conv, pass, &task, &conv->scratch);
     }
 }
@@ -271,8 +282,8 @@ void conv_product_input(const struct conv_product *conv, const float *dy, const 
                         float *dx, void *scratch)
 {
     for (int64_t g = 0; g < groups_of(conv); g++)
-        for (int64_t i = 0; i < conv->stride * conv->stride; i++) {
-            struct task task = task_input(conv, g, i / conv->stride, i % conv->stride);
+        for (int64_t i = 0; i < phases(conv); i++) {
+            struct task task = task_phase(conv, g, i);
             if (task.patches.high == 0 || task.patches.wide == 0) continue;
             task.patches.data = dy, task.pixels.data = dx;
             task.pixels.bias = bias != NULL ? bias + task.pixels.first : NULL;

@@ -23,7 +23,8 @@ struct conv_product {
     size_t scratch; /* of a pass */
 };
 
-/* Plans a pass; scratch exceeds the limit only where less is not enough. */
+/* Plans a pass; scratch exceeds the limit where less is not enough, and of
+ * groups as grouped.h has them. */
 void conv_product_make(enum conv_pass pass, const struct extent *x, const struct extent *y, struct conv_product *conv);
 
 /* weights: O I H W; bias may be NULL. */

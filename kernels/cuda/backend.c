@@ -160,7 +160,7 @@ static enum status cuda_arrange(struct backend *backend, struct graph *graph)
     const bool first = wanted == LAYOUT_CHANNELS_FIRST || (wanted == LAYOUT_AUTO && !cuda_of(backend)->tf32);
     for (int v = 0; v < graph->values; v++) {
         const struct shape *shape = &graph->value[v].shape;
-        TRY(value_arrange(graph, v, first && shape->rank == 3 ? ORDER_CHANNELS_FIRST : ORDER_LOGICAL, shape));
+        TRY(value_arrange(graph, v, first && shape->rank == 3 ? ORDER_CHANNELS_FIRST : ORDER_LOGICAL));
     }
     return ST_OK;
 }

@@ -1,7 +1,7 @@
 /* Pooling; see kernels.h. Max-pool saves the indices of the maxima, in 8 bits where they suffice. A window of one place
  * needs none, and with stride 1 it is the identity. A relu after max-pool is a pass over y, its derivative one in place
- * on dy. The mean over whole images, {H, W, C} to {C}, or over the tokens of
- * a sequence, {T, C}, is that of one window. */
+ * on dy. The mean over whole images, {H, W, C} to {C}, or over the tokens of a sequence, {T, C}, is that of one
+ * window. */
 #include <stdlib.h>
 #include <string.h>
 

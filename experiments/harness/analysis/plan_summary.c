@@ -22,8 +22,8 @@ static void add_chunks(const struct network *network, json_t *all)
     const int last = network->graph->nodes - 1;
     const struct graph *call = network_call(network, last);
     const struct node *node = &call->node[last];
-    const int64_t rows = call->batch * graph_labels(call), chunks = node_integer(node, "chunks");
-    const int64_t each = chunk_rows(rows, chunks);
+    const int64_t rows = call->batch * graph_labels(call), each = chunk_rows(rows, node_integer(node, "chunks"));
+    const int64_t chunks = ratio_up(rows, each);
     json_t *loss = json_object();
     PUT_ALL(loss, KEY("layer", node->name), KEY("chunks", chunks), KEY("rows", rows), KEY("chunk_rows", each));
     PUT(all, "chunked_loss", loss);

@@ -203,7 +203,9 @@ static void print_slices(const json_t *all, FILE *out)
     fprintf(out, "every layer computes %.0f slices of %.0f samples\n", slices, json_number_at(all, "batch") / slices);
     print_names(whole, "  except, at once: ", out);
     if (json_array_size(whole))
-        fprintf(out, "  (linear over %d MiB, under %d rows a slice; slices: 1; sum, flatten of these)\n",
+        fprintf(out,
+                "  (linear over %d MiB, under %d rows a slice; slices: 1; a weight that a later layer shares; sum, "
+                "flatten of these)\n",
                 SLICING_WEIGHT_BYTES >> 20, SLICING_FEW_ROWS);
     fputc('\n', out);
 }
