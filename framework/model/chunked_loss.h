@@ -2,9 +2,9 @@
  * linear and cross_entropy for one chunk of rows after the other.
  *
  * Contract: the rows of a call (of the batch, or of a slice) are divided into chunks of ceil(rows / chunks) consecutive
- * rows; the last one has what is left. Each has the bits that these two layers have for a sequence of its rows; the loss, the
- * number of correct predictions, dW and db are the first chunk's, to which the others' are added in ascending order, in
- * float. So the results are those of as many slices of the two layers, and do not depend on threads. */
+ * rows; the last one has what is left. Each has the bits that these two layers have for a sequence of its rows; the
+ * loss, the number of correct predictions, dW and db are the first chunk's, to which the others' are added in ascending
+ * order, in float. So the results are those of as many slices of the two layers, and do not depend on threads. */
 #pragma once
 
 #include "model/layer.h"

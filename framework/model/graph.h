@@ -132,7 +132,8 @@ enum status graph_finish(struct graph *graph);
  * save sign bits only where a layer with parameters reads the pool's output, whose backward keeps it nearly as long. */
 void graph_select_first(struct graph *graph);
 
-/* Whether node is a 2x2 max pool of stride 2, without padding and ceil_mode, that alone reads the output of another node. */
+/* Whether node is a 2x2 max pool of stride 2, without padding and ceil_mode, that alone reads the output of another
+ * node. */
 bool graph_pool_fusible(const struct graph *graph, const struct node *node);
 
 /* In an arranged graph: the node that such a pool reads computes the pool, too. Its output has the pool's shape, bytes
