@@ -171,6 +171,7 @@ TABLES = {
         variant("cifar10-spell-dropout", "both blocks and the classifier, dropout inside")]),
     "cnn-pareto": cnn_pareto,
     "dtr-transformer": dtr_transformer,
+    "efficientnet": ("batch 8", [LIVE, PLANNED, STEP], [swept("efficientnet")]),
     "microbatches": microbatches,
     "nin-segments": nin_segments,
     "resnet-cifar10": resnet_cifar10,
@@ -184,8 +185,10 @@ TABLES = {
         both("sample-cnn-page", "its network, its schedule", stored="its network: store_all"),
         both("sample-cnn-recompute", "five blocks: the partition as a whole", stored="five blocks: store_all"),
         variant("sample-cnn-blocks", "five blocks: block by block, relu bits")]),
+    "sd-unet": ("batch 1", [LIVE, PLANNED, STEP], [swept("sd-unet")]),
     "selective-attention": selective_attention,
     "slices-equal": slices_equal,
+    "unet-segmentation": ("one tile", [LIVE, PLANNED, STEP], [swept("unet-segmentation", OUTPUTS)]),
     "vgg16-1gb": ("", [STATIC, ARENA, HIGH_WATER, PLANNED, STEP], [
         one("vgg16-1gb", "store_all, slices: 1", slices="1", stored=True),
         one("vgg16-1gb", "store_all, slices: 8", policy="{name: optimal, budget: 1000MiB}", stored=True),
@@ -203,7 +206,8 @@ TABLES = {
         both("vgg16-recompute", "segments: 5", isa="avx512"),
         variant("vgg16-blocks", "manual by block, relu bits"),
         both("vgg16-recompute", "AVX2 only: segments: 5", "AVX2 only: store_all", isa="avx2")]),
-    "vgg16-relus": vgg16_relus}
+    "vgg16-relus": vgg16_relus,
+    "vit": ("batch 16", [LIVE, PLANNED, STEP], [swept("vit")])}
 
 
 def main():
