@@ -37,7 +37,6 @@ RESNET50, MOBILENET = "experiments/resnet50-pareto.yaml", "experiments/mobilenet
 UNET = "experiments/unet-pareto.yaml"
 GPT2 = "experiments/gpt2-124m.yaml"
 SAMPLE_CNN, BERT = "experiments/sample-cnn-recompute.yaml", "experiments/bert-recompute.yaml"
-DIRECT = "conv.algorithm=direct"  # Winograd's counterpart
 OUTPUTS, BITS = "relu_save=output", "relu_save=bits"
 STORE_ALL, SEGMENTS = "policy=store_all", ("policy.name=segments", "policy.segments=5")
 EVERY_BLOCK, OPTIMAL = ("policy.name=every", "policy.unit=group"), "policy.name=optimal"
@@ -79,7 +78,6 @@ VGG16_IMAGES, SAMPLE_IMAGES = images(224, 3, 1000), images(256, 1, 10)
 TURNS = {
     "vgg16": (64, {
         "store_all": (VGG16, STORE_ALL, OUTPUTS, VGG16_IMAGES),
-        "store_all, direct": (VGG16, STORE_ALL, OUTPUTS, VGG16_IMAGES, DIRECT),
         "segments 5": (VGG16, *SEGMENTS, OUTPUTS, VGG16_IMAGES),
         "optimal 64 %": (VGG16_PARETO, OPTIMAL, "policy.budget=64%", VGG16_IMAGES),
         "optimal 46 %": (VGG16_PARETO, OPTIMAL, "policy.budget=46%", VGG16_IMAGES),
@@ -106,13 +104,12 @@ TURNS = {
         "PyTorch, every block": Peer(TORCH, ("--policy", "every", *ADAMW))}),
     "resnet50": (32, {
         "store_all": (RESNET50, STORE_ALL),
-        "store_all, direct": (RESNET50, STORE_ALL, DIRECT),
         CHEAP: (RESNET50, "policy={name: selective, kinds: [norm]}"),
         CHEAPEST: (RESNET50, OPTIMAL, "policy.budget=57.6%", BITS),
         "optimal 50 %": (RESNET50, OPTIMAL, "policy.budget=50%"),
         **NORMALISED}),
     "mobilenet": (32, {"store_all": (MOBILENET, STORE_ALL), **NORMALISED}),
-    "unet": (16, {"store_all": (UNET, STORE_ALL), "store_all, direct": (UNET, STORE_ALL, DIRECT), **NORMALISED}),
+    "unet": (16, {"store_all": (UNET, STORE_ALL), **NORMALISED}),
 }
 
 # network -> the spec and overrides of a run before the cells of ours, by whose times they are planned.
@@ -139,8 +136,6 @@ RATIOS = [
     ("GPT-2 step: 8 chunks : whole logits, all stored", "gpt2", "store_all, chunks", "store_all", "at most", 1.15),
     ("GPT-2 step: 8 chunks, optimal at 26 % of the live peak : all stored", "gpt2", CHUNKED, "store_all, chunks",
      "at most", 1.12),
-    *((f"{NAMES[network]} step: best peer : store_all, direct", network, BEST, "store_all, direct", "at least", 1)
-      for network in ("vgg16", "resnet50", "unet")),
     ("ResNet-50 step: best peer : store_all", "resnet50", BEST, "store_all", "at least", 1.6),
     ("ResNet-50 step: optimal at 50 % of the live peak : store_all", "resnet50", "optimal 50 %", "store_all",
      "at most", 1.12),
