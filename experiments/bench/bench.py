@@ -539,6 +539,7 @@ def arguments():
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--networks", nargs="*", choices=sorted(TURNS), default=list(TURNS), help="none: plans alone")
     parser.add_argument("--ours", action="store_true", help="without peers")
+    parser.add_argument("--peers", default="", help="peers alone whose names begin so, such as PyTorch")
     parser.add_argument("--stored", action="store_true", help="only where everything is stored, and no planning")
     parser.add_argument("--out", help="file of the result (default results/bench-cpu.md where everything is measured)")
     options = parser.parse_args()
@@ -547,7 +548,8 @@ def arguments():
     for network, (_, cells) in TURNS.items():
         for cell in list(cells):
             stores = "--policy" not in cells[cell].arguments if is_peer(network, cell) else cell.startswith("store_all")
-            if options.ours and is_peer(network, cell) or options.stored and not stores:
+            left_out = is_peer(network, cell) and (options.ours or not cell.startswith(options.peers))
+            if left_out or options.stored and not stores:
                 del cells[cell]
     return options
 
