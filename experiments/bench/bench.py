@@ -159,6 +159,7 @@ class Bench:
         self.peaks = {}  # network -> flops a second that arithmetic allows, at times between the cells
         self.targets = Table("figure", "target", "measured", "")
         self.missed = 0
+        self.failed = []
         self.start = time.monotonic()
 
     def say(self, text):
@@ -193,8 +194,21 @@ class Bench:
                 self.say(f"{network}: about {left:.0f} min left")
 
     def measure_cell(self, network, cell, common):
-        with measure.Stolen() as stolen:
-            one = self.run(network, TURNS[network][1][cell], common)
+        """A peer that fails is left out from then on, and the result says so."""
+        if cell not in TURNS[network][1]:
+            return
+        try:
+            with measure.Stolen() as stolen:
+                one = self.run(network, TURNS[network][1][cell], common)
+        except measure.Failed as failure:
+            if not is_peer(network, cell):
+                raise
+            last = str(failure).strip().splitlines()[-1]
+            self.say(f"    {cell} failed and is left out: {last}")
+            self.failed.append((f"{cell}, {network}", f"failed and left out: {last}"))
+            del TURNS[network][1][cell]
+            self.cells.pop((network, cell), None)
+            return
         self.cells.setdefault((network, cell), []).append({**one, "stolen": stolen.share})
         self.say(f"    {one['step_seconds']:.2f} s a step of {common['batch']}, {cell}")
 
@@ -524,6 +538,8 @@ def provenance(bench, networks):
     for (network, cell), (peer, *_) in bench.cells.items():
         if is_peer(network, cell):
             table.row(f"{cell}, {network}", ", ".join(f"{key} {peer[key]}" for key in PEER_KEYS if key in peer))
+    for row in bench.failed:
+        table.row(*row)
     if networks:
         table.row("turns, steps a run, threads", f"{bench.options.pairs}, {bench.options.steps}, {bench.options.threads}")
         table.row("networks", ", ".join(networks))
@@ -549,7 +565,7 @@ def arguments():
         for cell in list(cells):
             stores = "--policy" not in cells[cell].arguments if is_peer(network, cell) else cell.startswith("store_all")
             left_out = is_peer(network, cell) and (options.ours or not cell.startswith(options.peers))
-            if left_out or options.stored and not stores:
+            if left_out or options.stored and not (stores or cell == ALONE):
                 del cells[cell]
     return options
 
