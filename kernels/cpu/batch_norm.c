@@ -83,7 +83,7 @@ static void add_squares(const struct piece *p, const float *restrict x, const fl
 /* The means of a piece and the sums of squares about them; the second pass corrects the rounding of the first. */
 static void measure(const struct piece *p, const float *x, double *mean, double *squares)
 {
-    float sum[LANES], about[LANES], centre[LANES];
+    float sum[CHUNK_MOST], about[CHUNK_MOST], centre[CHUNK_MOST];
     clear(p, sum), clear(p, about), clear(p, centre);
     add_chunks(p, x, sum);
     fold(p, sum, mean);
@@ -151,7 +151,7 @@ static void merge_statistics(const struct batch_norm *b, const struct kernel_arg
 
 /* y = (x - mean) * scale + bias, by lane. */
 struct scaling {
-    float mean[LANES], scale[LANES], bias[LANES];
+    float mean[CHUNK_MOST], scale[CHUNK_MOST], bias[CHUNK_MOST];
 };
 
 static void fill_scaling(const struct piece *p, const struct kernel_args *args, struct scaling *s)
@@ -297,7 +297,7 @@ static void sum_piece(const struct piece *p, const struct kernel_args *args)
 {
     const struct batch_norm *b = p->b;
     const float *x = args->x[0], *dy = slopes_of(args);
-    float sum[LANES], product[LANES];
+    float sum[CHUNK_MOST], product[CHUNK_MOST];
     struct scaling scaling;
     clear(p, sum), clear(p, product);
     fill_scaling(p, args, &scaling);
@@ -334,7 +334,7 @@ static void merge_slopes(const struct batch_norm *b, const struct kernel_args *a
 /* dx = scale * (dy' - shift - (x - mean) * share), by lane. */
 struct combination {
     struct scaling scaling;
-    float shift[LANES], share[LANES];
+    float shift[CHUNK_MOST], share[CHUNK_MOST];
 };
 
 static void fill_combination(const struct piece *p, const struct kernel_args *args, struct combination *k)
@@ -351,7 +351,7 @@ static inline void combine_chunks(const struct piece *p, const struct combinatio
                                   bool relu, bool stream, float *dx)
 {
     const struct scaling *s = &k->scaling;
-    float chunk[LANES];
+    float chunk[CHUNK_MOST];
     FOR_CHUNKS(p, at, count)
     {
         float *to = stream ? chunk : dx + at;

@@ -22,7 +22,7 @@ void batch_norm_divide(struct batch_norm *b, const struct extent *x)
     b->turns = b->channels < CHUNK ? CHUNK / b->channels : 1;
     b->piece_rows = PIECE / b->channels > ROWS_LEAST ? PIECE / b->channels : ROWS_LEAST;
     b->pieces = ratio_up(b->rows, b->piece_rows);
-    b->signs_with_y = b->channels % (b->channels <= LANES ? VECTOR : SIGN_GROUP) == 0;
+    b->signs_with_y = b->channels % (b->channels <= CHUNK_MOST ? VECTOR : SIGN_GROUP) == 0;
     b->stream = x->count >= STREAM_LEAST;
 }
 
@@ -68,7 +68,7 @@ static void run_alone(const struct batch_norm *b, const struct kernel_args *args
 {
 #pragma omp parallel for collapse(2) schedule(static)
     for (int64_t i = 0; i < b->pieces; i++)
-        for (int64_t c = 0; c < b->channels; c += LANES) run_piece(b, args, pass, i, c, LANES);
+        for (int64_t c = 0; c < b->channels; c += CHUNK_MOST) run_piece(b, args, pass, i, c, CHUNK_MOST);
 }
 
 /* The same by rows of a sample that fill whole groups of sign bits. */
@@ -79,8 +79,8 @@ static void run_signs(const struct batch_norm *b, const struct kernel_args *args
     for (int64_t n = 0; n < b->samples; n++)
         for (int64_t row = 0; row < b->pixels; row += rows) {
             const int64_t from = n * b->pixels + row, to = from + lesser(rows, b->pixels - row);
-            for (int64_t c = 0; c < b->channels; c += LANES) {
-                const struct piece p = piece_of(b, c, LANES, from, to);
+            for (int64_t c = 0; c < b->channels; c += CHUNK_MOST) {
+                const struct piece p = piece_of(b, c, CHUNK_MOST, from, to);
                 pass(&p, args);
             }
             stream_end();

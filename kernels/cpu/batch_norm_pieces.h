@@ -12,7 +12,7 @@
 
 #include "cpu.h"
 
-enum { LANES = 1024 }; /* of a chunk at most */
+enum { CHUNK_MOST = 1024 }; /* floats of a chunk */
 
 struct batch_norm {
     struct backend *backend;

@@ -7,32 +7,32 @@
 
 enum {
     PIECE = 32 * 1024, /* floats a thread takes at a time */
-    LANES = VECTOR,    /* words packed together */
+    WORDS = VECTOR,    /* packed together */
     GROUP = SIGN_GROUP,
     PAGE = 4096,
 };
 
 static inline int64_t pieces_of(int64_t count) { return (count + PIECE - 1) / PIECE; }
 
-size_t sign_words(int64_t elements) { return (size_t)((elements + GROUP - 1) / GROUP) * LANES; }
+size_t sign_words(int64_t elements) { return (size_t)((elements + GROUP - 1) / GROUP) * WORDS; }
 
 /* The bits of count <= GROUP elements. */
 static inline void pack_group(const float *y, int64_t count, uint32_t *restrict bits)
 {
-    uint32_t word[LANES] = {0};
-    int64_t rows = count / LANES;
+    uint32_t word[WORDS] = {0};
+    int64_t rows = count / WORDS;
     for (int64_t k = 0; k < rows; k++)
-        for (int j = 0; j < LANES; j++) word[j] |= y[k * LANES + j] > 0.0f ? UINT32_C(1) << k : 0;
-    for (int64_t i = rows * LANES; i < count; i++) word[i % LANES] |= (y[i] > 0.0f ? UINT32_C(1) : 0) << rows;
+        for (int j = 0; j < WORDS; j++) word[j] |= y[k * WORDS + j] > 0.0f ? UINT32_C(1) << k : 0;
+    for (int64_t i = rows * WORDS; i < count; i++) word[i % WORDS] |= (y[i] > 0.0f ? UINT32_C(1) : 0) << rows;
     memcpy(bits, word, sizeof word);
 }
 
 static inline void mask_group(float *dx, const float *dy, int64_t count, const uint32_t *restrict bits)
 {
-    int64_t rows = count / LANES;
+    int64_t rows = count / WORDS;
     for (int64_t k = 0; k < rows; k++)
-        for (int j = 0; j < LANES; j++) dx[k * LANES + j] = masked(dy[k * LANES + j], bits[j] >> k & 1);
-    for (int64_t i = rows * LANES; i < count; i++) dx[i] = masked(dy[i], bits[i % LANES] >> rows & 1);
+        for (int j = 0; j < WORDS; j++) dx[k * WORDS + j] = masked(dy[k * WORDS + j], bits[j] >> k & 1);
+    for (int64_t i = rows * WORDS; i < count; i++) dx[i] = masked(dy[i], bits[i % WORDS] >> rows & 1);
 }
 
 void sign_pack(const float *y, int64_t samples, int64_t elements, uint32_t *bits)
@@ -42,7 +42,7 @@ void sign_pack(const float *y, int64_t samples, int64_t elements, uint32_t *bits
     for (int64_t n = 0; n < samples; n++)
         for (int64_t p = 0; p < pieces; p++)
             for (int64_t i = p * PIECE; i < lesser((p + 1) * PIECE, elements); i += GROUP)
-                pack_group(y + n * elements + i, lesser(GROUP, elements - i), bits + n * words + i / GROUP * LANES);
+                pack_group(y + n * elements + i, lesser(GROUP, elements - i), bits + n * words + i / GROUP * WORDS);
 }
 
 void sign_mask(float *dx, const float *dy, const uint32_t *bits, int64_t samples, int64_t elements)
@@ -53,7 +53,7 @@ void sign_mask(float *dx, const float *dy, const uint32_t *bits, int64_t samples
         for (int64_t p = 0; p < pieces; p++)
             for (int64_t i = p * PIECE; i < lesser((p + 1) * PIECE, elements); i += GROUP)
                 mask_group(dx + n * elements + i, dy + n * elements + i, lesser(GROUP, elements - i),
-                           bits + n * words + i / GROUP * LANES);
+                           bits + n * words + i / GROUP * WORDS);
 }
 
 void relu_mask(float *dx, const float *dy, const float *y, int64_t count)
