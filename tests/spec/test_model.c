@@ -344,6 +344,27 @@ Test(model, chunks_that_do_not_fit_are_errors)
     }
 }
 
+Test(model, a_width_is_the_number_of_classes)
+{
+    static const char *const layers[] = {"linear: {units: classes}", "conv: {channels: classes, kernel: 1}",
+                                         "conv_transpose: {channels: classes, kernel: 1}"};
+    const struct dataset data = {.shape = {3, {4, 4, 1}}, .classes = 7};
+    for (int i = 0; i < 3; i++) {
+        char text[512];
+        snprintf(text, sizeof text,
+                 "rematch: 1\nname: x\nmodel:\n  layers:\n%s    - %s\n"
+                 "data: {name: synthetic, shape: [4, 4, 1], classes: 7}\nbatch: 2\nsteps: 1\noptimizer: {lr: 0.1}\n",
+                 i == 0 ? "    - flatten\n" : "", layers[i]);
+        struct spec *spec = load_well(text, "", false), *again = load_well(spec->resolved, "", false);
+        struct graph *graph;
+        cr_expect(!strcmp(spec->resolved, again->resolved) && strstr(spec->resolved, ": classes"), "%s", layers[i]);
+        cr_assert(model_build(spec, &data, &graph) == ST_OK, "%s", messages());
+        cr_expect(shape_width(&graph->value[graph->values - 2].shape) == 7, "%s", layers[i]);
+        graph_destroy(graph);
+        spec_destroy(spec), spec_destroy(again);
+    }
+}
+
 static const char tied_spec[] =
     "rematch: 1\nname: x\nmodel:\n  layers:\n"
     "    - group: {name: input, layers: [{embedding: {name: table, vocabulary: 9, positions: 8, segments: 1, units: "

@@ -140,7 +140,20 @@ static bool find_form(struct yaml_reader *r, const struct yaml_tree *name, const
     return false;
 }
 
-/* The layer's own keys. `units: classes` stands for the data set's number of classes: read as 1, set when building. */
+const char *model_width_key(const struct setting *keys)
+{
+    return setting_find(keys, "units") ? "units" : setting_find(keys, "channels") ? "channels" : NULL;
+}
+
+/* Whether the layer's width is `classes`, the data set's number of them: read as 1, set when building. */
+static bool is_classes(const struct yaml_tree *map, const struct setting *keys)
+{
+    const char *key = model_width_key(keys);
+    const struct yaml_tree *width = key ? yaml_tree_get(map, key) : NULL;
+    return width && width->kind == YAML_TEXT && !strcmp(width->text, "classes");
+}
+
+/* The layer's own keys. */
 static void read_layer(struct yaml_reader *r, const struct yaml_tree *map, const char *path, struct item *item,
                        int init)
 {
@@ -152,11 +165,13 @@ static void read_layer(struct yaml_reader *r, const struct yaml_tree *map, const
     int count = 0;
     for (; shared[count].key; count++) also[count] = shared[count].key;
     if (model_adapts(item->layer)) also[count] = "lora";
-    const struct yaml_tree *units = yaml_tree_get(map, "units");
     struct yaml_tree *read = yaml_tree_copy(map, r->region);
-    item->classes = units && setting_find(keys, "units") && units->kind == YAML_TEXT && !strcmp(units->text, "classes");
-    if (item->classes)
-        yaml_tree_set(read, "units", units->mark, yaml_tree_make(YAML_TEXT, "1", units->mark, r->region), r->region);
+    item->classes = is_classes(map, keys);
+    if (item->classes) {
+        const char *key = model_width_key(keys);
+        const struct mark mark = yaml_tree_get(map, key)->mark;
+        yaml_tree_set(read, key, mark, yaml_tree_make(YAML_TEXT, "1", mark, r->region), r->region);
+    }
     item->settings = region_array(r->region, 1, item->layer->settings_size);
     yaml_read_map(r, read, path, item->layer->name, keys, also, item->settings);
     if (own && yaml_tree_find(map, "init") < 0) memcpy((char *)item->settings + own->offset, &init, sizeof init);
@@ -266,7 +281,7 @@ static void print_layer(const struct item *item, struct region *region, FILE *ou
     const char *between = " {";
     for (const struct setting *f = item->layer->keys; f && f->key; f++) {
         if (setting_unset(f, item->settings)) continue;
-        const bool classes = item->classes && !strcmp(f->key, "units");
+        const bool classes = item->classes && !strcmp(f->key, model_width_key(item->layer->keys));
         fprintf(out, "%s%s: %s", between, f->key, classes ? "classes" : yaml_write_value(f, item->settings, region));
         between = ", ";
     }

@@ -65,6 +65,9 @@ bool model_joins(const struct layer *layer);
 /* The keys that it has beside its own: members of struct item. */
 const struct setting *model_keys(const struct layer *layer);
 
+/* The key of its width, which may be `classes`: "units" or "channels"; NULL: it has none. */
+const char *model_width_key(const struct setting *keys);
+
 /* model_parameters.c: numbers and words of a model that are set from outside: in its list of layers, `$depth` stands
  * for the value of the parameter depth. The list with the values in place: those of given, else those of presets (maps
  * of names to scalars, NULL: none). Errors are added for a name in the list without a value, and for a value that the

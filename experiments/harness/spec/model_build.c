@@ -342,13 +342,30 @@ static enum status check_vocabulary(const struct building *b, const struct item 
                 item->layer->name, *rows, b->spec->data->name, tokens);
 }
 
+/* Sets a width that is the number of classes. */
+static enum status set_classes(const struct building *b, const struct item *item)
+{
+    const char *key = model_width_key(item->layer->keys);
+    if (!item->classes) return ST_OK;
+    if (b->data->classes < 1) return fail(ST_SPEC, "%s: classes, but the data set does not say how many it has", key);
+    *integer(item, key) = b->data->classes;
+    return ST_OK;
+}
+
+/* Numbers of tokens are names: an embedding alone reads them. */
+static enum status check_tokens(const struct building *b, const struct item *item, int value)
+{
+    if (value || !b->data->tokens || integer(item, "vocabulary")) return ST_OK;
+    return fail(ST_SPEC, "%s: reads the numbers of tokens as if they measured something; expected: an embedding first",
+                item->layer->name);
+}
+
 static enum status build_layer(struct building *b, struct scope scope, const struct item *item, int *value)
 {
-    if (item->classes && b->data->classes < 1)
-        return fail(ST_SPEC, "units: classes, but the data set does not say how many it has");
-    if (item->classes) *integer(item, "units") = b->data->classes;
+    TRY(set_classes(b, item));
     TRY(check_vocabulary(b, item));
     TRY(resolve(b, &scope, item, value));
+    TRY(check_tokens(b, item, *value));
     const int inputs[NODE_INPUTS_MAX] = {*value}; /* a second one is the batch, value 0 */
     return add_named(b, &scope, item, inputs, value);
 }
