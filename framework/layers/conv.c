@@ -1,5 +1,7 @@
 /* Convolution (cross-correlation, as usual in deep learning) of an image with square kernels, zero padding, and an
- * optional fused activation: {H, W, I} to {H', W', O}, H' = (H + 2 padding - kernel) / stride + 1.
+ * optional fused activation: {H, W, I} to {H', W', O}, H' = (H + 2 padding - extent) / stride + 1, where extent =
+ * (kernel - 1) dilation + 1 pixels lie under the kernel (Yu and Koltun, "Multi-scale context aggregation by dilated
+ * convolutions", 2016).
  *
  * Channels are divided into groups: each O / groups output channels read I / groups input channels, those of their
  * group. Weights are {O, I / groups, kernel, kernel}. With groups = I the convolution is depthwise.
@@ -19,11 +21,13 @@ struct settings {
 };
 
 static const struct setting keys[] = {
-    {SETTING(channels), .type = SETTING_INT, .min = 1, .max = 1 << 24, .doc = "output channels"},
+    {SETTING(channels), .type = SETTING_INT, .min = 1, .max = 1 << 24,
+     .doc = "output channels; or classes: as many as the data set has"},
     {WINDOW(kernel), .type = SETTING_INT, .min = 1, .max = 1 << 16, .doc = "side of the square kernel"},
     {WINDOW(stride), .type = SETTING_INT, .min = 1, .max = 1 << 16, .preset = "1", .doc = "step of the kernel"},
     {WINDOW(padding), .type = SETTING_INT, .max = 1 << 16, .preset = "0",
      .doc = "rows and columns of zeros on each side"},
+    DILATION_KEY,
     {SETTING(groups), .type = SETTING_INT, .min = 1, .max = 1 << 24, .preset = "1",
      .doc = "an output channel reads only the input channels of its group"},
     {SETTING(activation), .type = SETTING_CHOICE, .preset = "none", .values = relu_words,
@@ -79,11 +83,12 @@ static int64_t in_group(const struct reference *r, const struct shape *image)
 static double filter_at(const struct reference *r, const float *filter, const float *image, int64_t top, int64_t left)
 {
     const int64_t k = window_of(r)->kernel, height = r->x.dim[0], width = r->x.dim[1], channels = r->x.dim[2];
+    const int64_t dilation = window_dilation(window_of(r));
     double sum = 0;
     for (int64_t i = 0; i < in_group(r, &r->x); i++)
         for (int64_t u = 0; u < k; u++)
             for (int64_t v = 0; v < k; v++) {
-                int64_t h = top + u, w = left + v;
+                int64_t h = top + u * dilation, w = left + v * dilation;
                 if (h < 0 || h >= height || w < 0 || w >= width) continue;
                 sum += (double)image[(h * width + w) * channels + i] * filter[(i * k + u) * k + v];
             }
@@ -156,8 +161,8 @@ static double weight_gradient(const struct reference *r, const float *x, const f
     for (int64_t n = 0; n < r->batch; n++)
         for (int64_t p = 0; p < r->y.dim[0]; p++)
             for (int64_t q = 0; q < r->y.dim[1]; q++) {
-                int64_t h = p * window->stride - window->padding + u;
-                int64_t w = q * window->stride - window->padding + v;
+                int64_t h = p * window->stride - window->padding + u * window_dilation(window);
+                int64_t w = q * window->stride - window->padding + v * window_dilation(window);
                 if (h < 0 || h >= r->x.dim[0] || w < 0 || w >= r->x.dim[1]) continue;
                 sum += (double)dy[n * r->y_elements + (p * r->y.dim[1] + q) * r->y.dim[2] + o] *
                        x[n * r->x_elements + (h * r->x.dim[1] + w) * r->x.dim[2] + i];
@@ -188,10 +193,11 @@ static double input_gradient(const struct reference *r, const float *weight, con
 {
     const int64_t k = window_of(r)->kernel, stride = window_of(r)->stride, padding = window_of(r)->padding;
     const int64_t in = in_group(r, &r->x), out = in_group(r, &r->y), group = i / in;
+    const int64_t dilation = window_dilation(window_of(r));
     double sum = 0;
     for (int64_t u = 0; u < k; u++)
         for (int64_t v = 0; v < k; v++) {
-            int64_t p = h + padding - u, q = w + padding - v;
+            int64_t p = h + padding - u * dilation, q = w + padding - v * dilation;
             if (p < 0 || q < 0 || p % stride || q % stride) continue;
             p /= stride, q /= stride;
             if (p >= r->y.dim[0] || q >= r->y.dim[1]) continue;

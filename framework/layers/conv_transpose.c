@@ -1,7 +1,7 @@
 /* Transposed convolution of an image: its output is what the gradient of a convolution's input is, plus a bias:
- * {H, W, I} to {H', W', O}, H' = (H - 1) stride - 2 padding + kernel + output_padding. So its backward is a
- * convolution, and the gradients of its weights {I, O, kernel, kernel} are a convolution's with input and output
- * exchanged (Dumoulin and Visin, "A guide to convolution arithmetic for deep learning", 2016). */
+ * {H, W, I} to {H', W', O}, H' = (H - 1) stride - 2 padding + (kernel - 1) dilation + 1 + output_padding. So its
+ * backward is a convolution, and the gradients of its weights {I, O, kernel, kernel} are a convolution's with input and
+ * output exchanged (Dumoulin and Visin, "A guide to convolution arithmetic for deep learning", 2016). */
 #include "layers/conv.h"
 
 struct settings {
@@ -13,12 +13,14 @@ struct settings {
 };
 
 static const struct setting keys[] = {
-    {SETTING(channels), .type = SETTING_INT, .min = 1, .max = 1 << 24, .doc = "output channels"},
+    {SETTING(channels), .type = SETTING_INT, .min = 1, .max = 1 << 24,
+     .doc = "output channels; or classes: as many as the data set has"},
     {WINDOW(kernel), .type = SETTING_INT, .min = 1, .max = 1 << 16, .doc = "side of the square kernel"},
     {WINDOW(stride), .type = SETTING_INT, .min = 1, .max = 1 << 16, .preset = "1",
      .doc = "pixels of the output from one of the input to the next"},
     {WINDOW(padding), .type = SETTING_INT, .max = 1 << 16, .preset = "0",
      .doc = "rows and columns of the output that are cut off on each side"},
+    DILATION_KEY,
     {SETTING(output_padding), .type = SETTING_INT, .max = 1 << 16, .preset = "0",
      .doc = "further rows below and columns on the right, less than stride"},
     {SETTING(bias), .type = SETTING_BOOL, .preset = "true", .doc = "adds a constant to each channel"},
@@ -38,11 +40,11 @@ static enum status infer(const void *settings, const struct shape *inputs, struc
     for (int i = 0; i < 2; i++) {
         if (inputs[0].dim[i] > INT32_MAX)
             return fail(ST_SPEC, "its input %s is too large", shape_print(&inputs[0], text));
-        output->dim[i] = (inputs[0].dim[i] - 1) * w->stride - 2 * w->padding + w->kernel + s->output_padding;
+        output->dim[i] = (inputs[0].dim[i] - 1) * w->stride - 2 * w->padding + window_extent(w) + s->output_padding;
         if (output->dim[i] < 1)
             return fail(ST_SPEC, "padding %lld leaves nothing of its input %s under a %lldx%lld kernel",
-                        (long long)w->padding, shape_print(&inputs[0], text), (long long)w->kernel,
-                        (long long)w->kernel);
+                        (long long)w->padding, shape_print(&inputs[0], text), (long long)window_extent(w),
+                        (long long)window_extent(w));
     }
     return ST_OK;
 }

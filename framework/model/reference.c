@@ -110,11 +110,11 @@ enum status window_infer(const struct window *w, const struct shape *x, int64_t 
     TRY(image_expected(x));
     *y = (struct shape){3, {0, 0, channels}};
     for (int i = 0; i < 2; i++) {
-        int64_t padded = x->dim[i] + 2 * w->padding;
-        if (w->kernel > padded)
-            return fail(ST_SPEC, "a %lldx%lld kernel is larger than its input %s with padding %lld",
-                        (long long)w->kernel, (long long)w->kernel, shape_print(x, text), (long long)w->padding);
-        const int64_t stride = window_stride(w), rest = padded - w->kernel;
+        const int64_t padded = x->dim[i] + 2 * w->padding, extent = window_extent(w);
+        if (extent > padded)
+            return fail(ST_SPEC, "a %lldx%lld kernel is larger than its input %s with padding %lld", (long long)extent,
+                        (long long)extent, shape_print(x, text), (long long)w->padding);
+        const int64_t stride = window_stride(w), rest = padded - extent;
         y->dim[i] = rest / stride + 1;
         if (w->ceil_mode && rest % stride && y->dim[i] * stride < x->dim[i] + w->padding) y->dim[i]++;
     }

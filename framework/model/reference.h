@@ -28,9 +28,21 @@ extern const char *const relu_words[], *const activation_words[];
  * outside the padded image, but begins within the image or the padding before it. */
 struct window {
     int64_t kernel, stride, padding;
+    int64_t dilation; /* from a place to the next; 0: 1 */
     bool ceil_mode;
 };
 static inline int64_t window_stride(const struct window *w) { return w->stride ? w->stride : w->kernel; }
+static inline int64_t window_dilation(const struct window *w) { return w->dilation ? w->dilation : 1; }
+
+/* Pixels of a side from the first place to the last. */
+static inline int64_t window_extent(const struct window *w) { return (w->kernel - 1) * window_dilation(w) + 1; }
+
+/* The row of a convolution's dilation. */
+#define DILATION_KEY                                                                                                   \
+    {                                                                                                                  \
+        WINDOW(dilation), .type = SETTING_INT, .min = 1, .max = 1 << 16, .preset = "1",                                \
+                          .doc = "pixels from one of the kernel's places to the next"                                  \
+    }
 
 /* The rows of every pool's window. */
 #define POOL_KEYS                                                                                                      \

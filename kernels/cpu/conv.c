@@ -83,7 +83,7 @@ static bool plan_winograd(const struct conv *conv, const struct node *node, enum
 {
     const struct backend_options *options = &conv->backend->options;
     if (options->conv_algorithm == CONV_DIRECT || conv->groups != 1 || node_integer(node, "kernel") != KERNEL ||
-        node_integer(node, "stride") != 1)
+        node_integer(node, "stride") != 1 || node_integer(node, "dilation") != 1)
         return false;
     if (!winograd_make(pass, &conv->x, &conv->y, node_integer(node, "padding"), options->threads,
                        options->scratch_limit, w))
@@ -101,6 +101,7 @@ size_t conv_plan_pass(const struct conv *conv, const struct node *node, enum con
     plan->product = (struct conv_product){.kernel = node_integer(node, "kernel"),
                                           .stride = node_integer(node, "stride"),
                                           .padding = node_integer(node, "padding"),
+                                          .dilation = node_integer(node, "dilation"),
                                           .groups = conv->groups,
                                           .threads = conv->backend->options.threads,
                                           .limit = limit < WINOGRAD_SCRATCH ? limit : WINOGRAD_SCRATCH,

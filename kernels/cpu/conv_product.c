@@ -146,15 +146,23 @@ static struct task task_forward(const struct conv_product *conv, int64_t group)
     const int64_t inputs = conv->x.channels / conv->groups, outputs = conv->y.channels / conv->groups;
     const int64_t k = conv->kernel;
     return (struct task){
-        .patches = {conv->x, NULL, group * inputs, inputs, k, k, conv->stride, -conv->padding, -conv->padding,
-                    conv->y.height, conv->y.width},
+        .patches = {conv->x, NULL, group * inputs, inputs, k, k, conv->dilation, conv->stride, -conv->padding,
+                    -conv->padding, conv->y.height, conv->y.width},
         .pixels = {conv->y, NULL, group * outputs, outputs, 1, 0, 0, conv->y.height, conv->y.width},
-        .gradient = {conv->y, NULL, group * outputs, outputs, 1, 1, 1, 0, 0, conv->y.height, conv->y.width},
+        .gradient = {conv->y, NULL, group * outputs, outputs, 1, 1, 1, 1, 0, 0, conv->y.height, conv->y.width},
         .to_column = inputs * k * k,
         .to_channel = k * k,
         .tap_y = k,
         .tap_x = 1,
         .taps = k * k};
+}
+
+static int64_t common_divisor(int64_t a, int64_t b) { return b ? common_divisor(b, a % b) : a; }
+
+/* From a tap to the next by which a pixel of y depends on the same pixel of x, along one side. */
+static int64_t tap_step(const struct conv_product *conv)
+{
+    return conv->stride / common_divisor(conv->stride, conv->dilation);
 }
 
 /* Taps by which a pixel of y depends on pixel number first of x, along one side, and the first such pixel of y. */
@@ -164,10 +172,12 @@ struct side {
 
 static struct side side_of(const struct conv_product *conv, int64_t first, int64_t pixels)
 {
-    const int64_t s = conv->stride, tap = (first + conv->padding) % s;
-    struct side side = {.taps = tap < conv->kernel ? ratio_up(conv->kernel - tap, s) : 0};
-    side.last = tap + s * (side.taps - 1);
-    side.from = (first + conv->padding - tap) / s - (side.taps - 1);
+    const int64_t s = conv->stride, step = tap_step(conv), at = first + conv->padding;
+    int64_t tap = 0;
+    while (tap < lesser(step, conv->kernel) && (at - tap * conv->dilation) % s) tap++;
+    struct side side = {.taps = tap < lesser(step, conv->kernel) ? ratio_up(conv->kernel - tap, step) : 0};
+    side.last = tap + step * (side.taps - 1);
+    side.from = (at - side.last * conv->dilation) / s;
     side.count = first < pixels ? ratio_up(pixels - first, s) : 0;
     return side;
 }
@@ -176,17 +186,18 @@ static struct side side_of(const struct conv_product *conv, int64_t first, int64
 static struct task task_input(const struct conv_product *conv, int64_t group, int64_t y, int64_t x)
 {
     const int64_t inputs = conv->x.channels / conv->groups, outputs = conv->y.channels / conv->groups;
-    const int64_t k = conv->kernel, s = conv->stride;
+    const int64_t k = conv->kernel, s = conv->stride, step = tap_step(conv);
     const struct side rows = side_of(conv, y, conv->x.height), columns = side_of(conv, x, conv->x.width);
     const bool none = rows.taps == 0 || columns.taps == 0;
     return (struct task){.patches = {conv->y, NULL, group * outputs, outputs, none ? 0 : rows.taps,
-                                     none ? 0 : columns.taps, 1, rows.from, columns.from, rows.count, columns.count},
+                                     none ? 0 : columns.taps, conv->dilation / (s / step), 1, rows.from, columns.from,
+                                     rows.count, columns.count},
                          .pixels = {conv->x, NULL, group * inputs, inputs, s, y, x, rows.count, columns.count},
                          .to_column = k * k,
                          .to_channel = inputs * k * k,
                          .first_tap = rows.last * k + columns.last,
-                         .tap_y = -s * k,
-                         .tap_x = -s};
+                         .tap_y = -step * k,
+                         .tap_x = -step};
 }
 
 /* The first pixels of x, within a stride, of such patches; there may be fewer than strides. */
@@ -206,7 +217,8 @@ static int64_t group_of(const struct conv_product *conv) { return conv->x.channe
 
 static bool in_groups(const struct conv_product *conv)
 {
-    return is_grouped(conv->groups, group_of(conv), conv->y.channels / conv->groups, conv->kernel, conv->stride);
+    return is_grouped(conv->groups, group_of(conv), conv->y.channels / conv->groups, conv->kernel, conv->stride,
+                      conv->dilation);
 }
 
 /* All groups at once. */

@@ -16,7 +16,7 @@
 
 struct conv_product {
     struct image x, y;
-    int64_t batch, kernel, stride, padding, groups;
+    int64_t batch, kernel, stride, padding, dilation, groups;
     int64_t threads;
     uint64_t limit;
     bool bias;

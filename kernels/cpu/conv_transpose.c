@@ -53,6 +53,7 @@ static void plan_sums(struct conv *conv)
 {
     const uint64_t limit = conv->backend->options.scratch_limit;
     conv->sums = (struct conv_product){.stride = 1,
+                                       .dilation = 1,
                                        .groups = 1,
                                        .threads = conv->backend->options.threads,
                                        .limit = limit < WINOGRAD_SCRATCH ? limit : WINOGRAD_SCRATCH,

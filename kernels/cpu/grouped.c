@@ -48,12 +48,13 @@ INLINED lanes channel_spread(lanes v, lane_bits first, int64_t group, int64_t i)
 struct strip {
     const float *first, *at[GROUPED_PLACES];
     float *to;                             /* the first column */
-    int64_t columns, row, pixel, to_pixel; /* places of a row; distances in floats */
+    int64_t columns, row, pixel, to_pixel; /* places of a row; floats from a row of taps to the next, and of pixels */
 };
 
 /* n columns of a vector of channels from c on. What follows bias is constants of a call; inside: all places are. */
 INLINED void strip_channels(const struct strip *s, const float *w, int64_t c, int64_t count, int64_t stride, lanes bias,
-                            bool relu, int n, int64_t taps_y, int64_t taps_x, int64_t step, int64_t group, bool inside)
+                            bool relu, int n, int64_t taps_y, int64_t taps_x, int64_t gap, int64_t step, int64_t group,
+                            bool inside)
 {
     lanes sum[COLUMNS] = {{0}}, v[COLUMNS];
     const lane_bits first = lanes_groups(group);
@@ -62,7 +63,7 @@ INLINED void strip_channels(const struct strip *s, const float *w, int64_t c, in
 #pragma GCC unroll 3
         for (int64_t k = 0; k < taps_x; k++) {
             for (int j = 0; j < n; j++) {
-                const int64_t place = j * step + k;
+                const int64_t place = j * step + k * gap;
                 const float *at = inside ? s->first + h * s->row + place * s->pixel : s->at[h * s->columns + place];
                 v[j] = lanes_some(at + c, count, count == LANES);
             }
@@ -82,30 +83,30 @@ INLINED void strip_channels(const struct strip *s, const float *w, int64_t c, in
 }
 
 INLINED void strip_apply(const struct patches *p, const struct pixels *to, const struct strip *s, const float *w, int n,
-                         int64_t taps_y, int64_t taps_x, int64_t step, int64_t group, bool inside)
+                         int64_t taps_y, int64_t taps_x, int64_t gap, int64_t step, int64_t group, bool inside)
 {
     const int64_t stride = term_stride(p), whole = p->channels / LANES * LANES, rest = p->channels - whole;
     lanes bias = {0};
     for (int64_t c = 0; c < whole; c += LANES) {
         if (to->bias != NULL) bias = lanes_load(to->bias + c);
-        strip_channels(s, w, c, LANES, stride, bias, to->relu, n, taps_y, taps_x, step, group, inside);
+        strip_channels(s, w, c, LANES, stride, bias, to->relu, n, taps_y, taps_x, gap, step, group, inside);
     }
     if (rest == 0) return;
     if (to->bias != NULL) bias = lanes_load_part(to->bias + whole, rest);
-    strip_channels(s, w, whole, rest, stride, bias, to->relu, n, taps_y, taps_x, step, group, inside);
+    strip_channels(s, w, whole, rest, stride, bias, to->relu, n, taps_y, taps_x, gap, step, group, inside);
 }
 
 INLINED void strip_of_step(const struct patches *p, const struct pixels *to, const struct strip *s, const float *w,
                            int64_t n, int64_t group, bool inside)
 {
     if (n == 1)
-        strip_apply(p, to, s, w, 1, p->taps_y, p->taps_x, p->step, group, inside);
-    else if (p->taps_y == 3 && p->taps_x == 3 && p->step == 1)
-        strip_apply(p, to, s, w, COLUMNS, 3, 3, 1, group, inside);
-    else if (p->taps_y == 3 && p->taps_x == 3 && p->step == 2)
-        strip_apply(p, to, s, w, COLUMNS, 3, 3, 2, group, inside);
+        strip_apply(p, to, s, w, 1, p->taps_y, p->taps_x, p->gap, p->step, group, inside);
+    else if (p->taps_y == 3 && p->taps_x == 3 && p->gap == 1 && p->step == 1)
+        strip_apply(p, to, s, w, COLUMNS, 3, 3, 1, 1, group, inside);
+    else if (p->taps_y == 3 && p->taps_x == 3 && p->gap == 1 && p->step == 2)
+        strip_apply(p, to, s, w, COLUMNS, 3, 3, 1, 2, group, inside);
     else
-        strip_apply(p, to, s, w, COLUMNS, p->taps_y, p->taps_x, p->step, group, inside);
+        strip_apply(p, to, s, w, COLUMNS, p->taps_y, p->taps_x, p->gap, p->step, group, inside);
 }
 
 /* Finds the places of the strip from column on; whether all lie in the image. */
@@ -113,15 +114,14 @@ static bool find_places(const struct patches *p, const float *sample, const floa
                         struct strip *s)
 {
     const int64_t y = p->y + row * p->step, x = p->x + column * p->step, high = p->image.height, wide = p->image.width;
-    const float *first = sample + y * s->row + x * s->pixel;
+    const float *first = sample + (y * p->image.width + x) * s->pixel;
     s->first = first;
-    if (y >= 0 && x >= 0 && y + p->taps_y <= high && x + s->columns <= wide) return true;
-    int64_t i = 0;
-    do {
+    if (y >= 0 && x >= 0 && y + patch_extent(p, p->taps_y) <= high && x + s->columns <= wide) return true;
+    for (int64_t i = 0; i < p->taps_y * s->columns; i++) {
         const int64_t h = i / s->columns, k = i % s->columns;
-        const bool outside = y + h < 0 || y + h >= high || x + k < 0 || x + k >= wide;
+        const bool outside = y + h * p->gap < 0 || y + h * p->gap >= high || x + k < 0 || x + k >= wide;
         s->at[i] = outside ? zeros : first + h * s->row + k * s->pixel;
-    } while (++i < p->taps_y * s->columns);
+    }
     return false;
 }
 
@@ -133,8 +133,8 @@ INLINED void row_apply(const struct patches *p, const struct pixels *to, const f
     const int64_t n = p->wide < COLUMNS ? 1 : COLUMNS, pixel = to->image.channels;
     const float *from = p->data + sample * p->image.sample, *zeros = w + taps_of(p) * group * term_stride(p);
     float *y = to->data + sample * to->image.sample + ((to->y + row * to->step) * to->image.width + to->x) * pixel;
-    struct strip s = {.columns = (n - 1) * p->step + p->taps_x,
-                      .row = p->image.width * p->image.channels,
+    struct strip s = {.columns = (n - 1) * p->step + patch_extent(p, p->taps_x),
+                      .row = p->gap * p->image.width * p->image.channels,
                       .pixel = p->image.channels,
                       .to_pixel = to->step * pixel};
     for (int64_t next = 0; next < p->wide; next += n) {
@@ -162,15 +162,26 @@ void grouped_apply(const struct patches *p, const struct pixels *to, int64_t bat
                 row_apply(p, to, scratch, n, row, taps->group);
 }
 
-/* ---- Gradients: of a span, a row of scratch a term and one for the bias. */
+/* ---- Gradients: of a span, a row of scratch a term and one for the bias; as many spans in a turn as SPANS_BYTES hold,
+ * behind the sum of the turns before. */
+enum { SPANS_BYTES = 256 << 10 };
+
 static int64_t spans_of(const struct patches *p, int64_t batch)
 {
     return ratio_up(batch * p->high * p->wide, SUM_SPAN);
 }
 
+static int64_t span_floats(const struct patches *p, int64_t group) { return (taps_of(p) * group + 1) * term_stride(p); }
+
+static int64_t spans_in_turn(const struct patches *p, int64_t group, int64_t batch)
+{
+    const int64_t most = SPANS_BYTES / (span_floats(p, group) * (int64_t)sizeof(float));
+    return lesser(most > 1 ? most : 1, spans_of(p, batch));
+}
+
 size_t grouped_gradients_scratch(const struct patches *p, int64_t group, int64_t batch)
 {
-    return (size_t)(spans_of(p, batch) * (taps_of(p) * group + 1) * term_stride(p)) * sizeof(float);
+    return (size_t)((1 + spans_in_turn(p, group, batch)) * span_floats(p, group)) * sizeof(float);
 }
 
 /* Some pixels of dy, in order, and count channels from c on; i: channel of their groups in x. */
@@ -189,7 +200,7 @@ struct run {
 INLINED void add_run(const struct patches *p, int64_t pixel, const struct run *r, const struct stretch *s,
                      int64_t taps_y, int64_t taps_x, int64_t group, bool whole, lanes *sum)
 {
-    const int64_t row = p->image.width * p->image.channels, place = p->image.channels;
+    const int64_t place = p->image.channels, row = p->gap * p->image.width * place, column = p->gap * place;
     const lane_bits first = lanes_groups(group);
     const float *from = r->from, *slopes = r->slopes;
     for (int64_t n = 0; n < r->pixels; n++, from += p->step * place, slopes += pixel) {
@@ -199,7 +210,7 @@ INLINED void add_run(const struct patches *p, int64_t pixel, const struct run *r
 #pragma GCC unroll 3
             for (int64_t k = 0; k < taps_x; k++) {
                 const bool inside = h >= r->top && h < r->bottom && k >= r->left && k < r->right;
-                const float *at = from + h * row + k * place;
+                const float *at = from + h * row + k * column;
                 lanes v = {0};
                 if (inside) v = lanes_some(at, s->count, whole);
                 lanes *to = &sum[h * taps_x + k];
@@ -209,16 +220,20 @@ INLINED void add_run(const struct patches *p, int64_t pixel, const struct run *r
     }
 }
 
+/* Taps, gap apart, that lie in so many pixels; 0 where there are none. */
+static int64_t taps_in(int64_t pixels, int64_t gap) { return pixels > 0 ? ratio_up(pixels, gap) : 0; }
+
 /* The pixels from column on, at most so many, whose patches lie in the image as that of the first does. */
 static struct run run_at(const struct patches *p, int64_t y, int64_t column, int64_t most)
 {
     const int64_t x = p->x + column * p->step, right = p->image.width - x;
-    struct run r = {.top = y < 0 ? -y : 0,
-                    .bottom = lesser(p->taps_y, p->image.height - y),
-                    .left = x < 0 ? -x : 0,
-                    .right = lesser(p->taps_x, right)};
-    const bool within = x >= 0 && right >= p->taps_x;
-    r.pixels = within ? lesser(most, (right - p->taps_x) / p->step + 1) : 1;
+    const int64_t extent = patch_extent(p, p->taps_x);
+    struct run r = {.top = taps_in(-y, p->gap),
+                    .bottom = lesser(p->taps_y, taps_in(p->image.height - y, p->gap)),
+                    .left = taps_in(-x, p->gap),
+                    .right = lesser(p->taps_x, taps_in(right, p->gap))};
+    const bool within = x >= 0 && right >= extent;
+    r.pixels = within ? lesser(most, (right - extent) / p->step + 1) : 1;
     return r;
 }
 
@@ -275,30 +290,49 @@ static void span_sums(const struct patches *p, const struct patches *dy, int64_t
     }
 }
 
+/* all = the sum of the spans that lie behind it, in order; more: and of what it was, first. */
+static void add_spans(const struct patches *p, int64_t group, int64_t spans, bool more, float *all)
+{
+    const int64_t each = span_floats(p, group);
+#pragma omp for schedule(static)
+    for (int64_t t = 0; t <= taps_of(p) * group; t++)
+        for (int64_t c = t * term_stride(p); c < t * term_stride(p) + p->channels; c++) {
+            float sum = more ? all[c] + all[each + c] : all[each + c];
+            for (int64_t s = 2; s <= spans; s++) sum += all[s * each + c];
+            all[c] = sum;
+        }
+}
+
+static void write_gradients(const struct patches *p, int64_t group, const float *all, float *weights, float *bias)
+{
+    const int64_t terms = taps_of(p) * group;
+#pragma omp for schedule(static)
+    for (int64_t c = 0; c < p->channels; c++) {
+        for (int64_t t = 0; t < terms; t++)
+            weights[(c * group + t % group) * taps_of(p) + t / group] = all[t * term_stride(p) + c];
+        if (bias != NULL) bias[c] = all[terms * term_stride(p) + c];
+    }
+}
+
 void grouped_gradients(const struct patches *p, const struct patches *dy, int64_t group, int64_t batch, float *weights,
                        float *bias, float *scratch)
 {
-    const int64_t spans = spans_of(p, batch), terms = taps_of(p) * group, pixels = batch * p->high * p->wide;
-    const int64_t each = (terms + 1) * term_stride(p);
+    const int64_t spans = spans_of(p, batch), turn = spans_in_turn(p, group, batch), each = span_floats(p, group);
+    const int64_t pixels = batch * p->high * p->wide;
 #pragma omp parallel
     {
+        for (int64_t first = 0; first < spans; first += turn) {
+            const int64_t count = lesser(turn, spans - first);
 #pragma omp for collapse(3) schedule(static)
-        for (int64_t s = 0; s < spans; s++)
-            for (int64_t c = 0; c < p->channels; c += LANES)
-                for (int64_t i = 0; i < group; i++) {
-                    const struct stretch some = {s * SUM_SPAN, 0, c, lesser(LANES, p->channels - c), i};
-                    span_sums(p, dy, group, some, lesser((s + 1) * SUM_SPAN, pixels), scratch + s * each);
-                }
-#pragma omp for schedule(static)
-        for (int64_t c = 0; c < p->channels; c++)
-            for (int64_t t = 0; t <= terms; t++) {
-                const float *from = scratch + t * term_stride(p) + c;
-                float sum = *from;
-                for (int64_t s = 1; s < spans; s++) sum += from[s * each];
-                if (t < terms)
-                    weights[(c * group + t % group) * taps_of(p) + t / group] = sum;
-                else if (bias != NULL)
-                    bias[c] = sum;
-            }
+            for (int64_t s = 0; s < count; s++)
+                for (int64_t c = 0; c < p->channels; c += LANES)
+                    for (int64_t i = 0; i < group; i++) {
+                        const int64_t from = (first + s) * SUM_SPAN, end = lesser(from + SUM_SPAN, pixels);
+                        const struct stretch some = {from, 0, c, lesser(LANES, p->channels - c), i};
+                        span_sums(p, dy, group, some, end, scratch + (1 + s) * each);
+                    }
+            add_spans(p, group, count, first > 0, scratch);
+        }
+        write_gradients(p, group, scratch, weights, bias);
     }
 }

@@ -10,11 +10,13 @@ enum { GROUP_MOST = 8 }; /* channels; a group is 1, 2, 4 or 8 */
 enum { GROUPED_COLUMNS = 4, GROUPED_PLACES = 512 };
 
 /* Whether groups of that size are done so: their sums have one block of terms. */
-static inline bool is_grouped(int64_t groups, int64_t inputs, int64_t outputs, int64_t kernel, int64_t stride)
+static inline bool is_grouped(int64_t groups, int64_t inputs, int64_t outputs, int64_t kernel, int64_t stride,
+                              int64_t dilation)
 {
+    const int64_t places = (GROUPED_COLUMNS - 1) * stride + (kernel - 1) * dilation + 1; /* of a row of patches */
     return groups > 1 && inputs == outputs && inputs <= GROUP_MOST && (inputs & (inputs - 1)) == 0 &&
-           kernel * kernel * inputs <= SUM_BLOCK && stride <= GROUPED_PLACES &&
-           kernel * ((GROUPED_COLUMNS - 1) * stride + kernel) <= GROUPED_PLACES;
+           kernel * kernel * inputs <= SUM_BLOCK && stride <= GROUPED_PLACES && dilation <= GROUPED_PLACES &&
+           kernel * places <= GROUPED_PLACES;
 }
 
 /* Where the weights of a patch's taps lie, of channel number i of its group for a result's channel number k of it:

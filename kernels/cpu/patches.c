@@ -31,8 +31,8 @@ struct stream patches_stream(const struct patches *p, int64_t patch, int64_t cou
 
 struct stream pixels_stream(const struct pixels *p, int64_t pixel, int64_t count, int64_t lines, int64_t *number)
 {
-    const struct patches places = {p->image, p->data, p->first, p->channels, 1,      1,
-                                   p->step,  p->y,    p->x,     p->high,     p->wide};
+    const struct patches places = {p->image, p->data, p->first, p->channels, 1,       1,
+                                   1,        p->step, p->y,     p->x,        p->high, p->wide};
     return patches_stream(&places, pixel, count, lines, number);
 }
 
@@ -87,7 +87,7 @@ static void copy_row(const struct patches *p, const struct spot *spot, int64_t s
 static struct run run_at(const struct patches *p, bool rows, int64_t term, int64_t most)
 {
     const int64_t tap = term / p->channels, c = term % p->channels;
-    struct run run = {tap / p->taps_x, tap % p->taps_x, .skip = rows ? c : 0};
+    struct run run = {tap / p->taps_x * p->gap, tap % p->taps_x * p->gap, .skip = rows ? c : 0};
     run.shift = (run.y * p->image.width + run.x) * p->image.channels + p->first + c;
     run.count = lesser(rows ? (p->taps_x - run.x) * p->channels - c : p->channels - c, most);
     return run;
@@ -97,9 +97,10 @@ void patches_gather(const struct patches *p, int64_t patch, int64_t count, int64
                     int64_t stride)
 {
     struct spot spot[PATCHES_MOST];
-    const bool rows = p->channels == p->image.channels && p->taps_x > 1;
-    const bool inside = p->y >= 0 && p->x >= 0 && p->y + (p->high - 1) * p->step + p->taps_y <= p->image.height &&
-                        p->x + (p->wide - 1) * p->step + p->taps_x <= p->image.width;
+    const bool rows = p->channels == p->image.channels && p->taps_x > 1 && p->gap == 1;
+    const bool inside = p->y >= 0 && p->x >= 0 &&
+                        p->y + (p->high - 1) * p->step + patch_extent(p, p->taps_y) <= p->image.height &&
+                        p->x + (p->wide - 1) * p->step + patch_extent(p, p->taps_x) <= p->image.width;
     find_spots(p, patch, count, spot);
     for (int64_t t = 0; t < terms;) {
         const struct run run = run_at(p, rows, term + t, terms - t);

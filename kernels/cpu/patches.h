@@ -4,14 +4,17 @@
 #include "image.h"
 #include "product.h"
 
-/* Patches of taps_y x taps_x pixels of some channels, in a grid of high x wide a sample, step pixels apart; the first
- * one's first pixel is (y, x). Pixels outside of the image are zeros. */
+/* Patches of taps_y x taps_x pixels, gap apart, of some channels, in a grid of high x wide a sample, step pixels apart;
+ * the first one's first pixel is (y, x). Pixels outside of the image are zeros. */
 struct patches {
     struct image image;
     const float *data;
     int64_t first, channels;
-    int64_t taps_y, taps_x, step, y, x, high, wide;
+    int64_t taps_y, taps_x, gap, step, y, x, high, wide;
 };
+
+/* Pixels of a side from a patch's first one to the last. */
+static inline int64_t patch_extent(const struct patches *p, int64_t taps) { return (taps - 1) * p->gap + 1; }
 
 static inline int64_t patch_terms(const struct patches *p) { return p->taps_y * p->taps_x * p->channels; }
 

@@ -155,6 +155,8 @@ static enum status conv_prepare(struct backend *backend, const struct graph *gra
                                 struct footprint *footprint, void **state)
 {
     const int passes = graph->value[node->inputs[0]].wants_gradient ? CONV_PASSES : CONV_INPUT;
+    if (node_integer(node, "dilation") > 1)
+        return fail(ST_SPEC, "conv on cuda has no dilation yet; expected backend: cpu, or dilation: 1");
     struct conv *conv = conv_create(backend, graph, node);
     const enum status status = plan_passes(conv, passes);
     if (status != ST_OK) {

@@ -20,6 +20,10 @@ enum { LAST = LAYOUT_CHANNELS_LAST, FIRST = LAYOUT_CHANNELS_FIRST, RELU = ACTIVA
     {                                                                                                                  \
         .channels = c, .groups = g, .kernel = 3, .stride = s, .padding = 1, .activation = a, .bias = a == RELU         \
     }
+#define DILATED(c, k, s, p, d, g)                                                                                      \
+    {                                                                                                                  \
+        .channels = c, .kernel = k, .stride = s, .padding = p, .dilation = d, .groups = g, .bias = true                \
+    }
 
 static const struct subject_case cases[] = {
     /* convolutions: layer, x, settings, batch, bits, first, layout, algorithm, limit; what is left out is 0 */
@@ -70,6 +74,27 @@ static const struct subject_case cases[] = {
     {"conv", IMAGE(9, 8, 12), GROUPED(6, 3, 2, RELU), 3, false, false, LAST, 0, KIB(4096)},
     {"conv", IMAGE(9, 8, 16), GROUPED(16, 16, 1, 0), 3, false, true, LAST, 0, KIB(4096)},
     {"conv", IMAGE(9, 8, 16), GROUPED(16, 16, 1, 0), 3, false, true, FIRST, 0, KIB(4096)},
+    /* more spans than the weights' gradient keeps at once */
+    {"conv",
+     IMAGE(72, 72, 64),
+     {.channels = 64, .groups = 8, .kernel = 5, .stride = 1, .padding = 2, .bias = true},
+     2,
+     false,
+     false,
+     LAST,
+     0,
+     KIB(4096)},
+    /* pixels between those under a kernel: of products, in groups, and where taps meet a stride seldom or never */
+    {"conv", IMAGE(13, 12, 20), DILATED(10, 3, 1, 2, 2, 1), 3, true, false, FIRST, 0, KIB(4096)},
+    {"conv", IMAGE(13, 12, 20), DILATED(10, 3, 1, 0, 5, 1), 3, false, false, LAST, CONV_WINOGRAD, KIB(4096)},
+    {"conv", IMAGE(13, 12, 20), DILATED(10, 3, 2, 3, 3, 1), 3, false, false, LAST, 0, KIB(4096)},
+    {"conv", IMAGE(14, 17, 6), DILATED(7, 4, 4, 7, 6, 1), 2, false, false, LAST, 0, KIB(4096)},
+    {"conv", IMAGE(14, 17, 6), DILATED(7, 2, 2, 9, 4, 1), 2, false, true, LAST, 0, KIB(4096)},
+    {"conv", IMAGE(13, 12, 20), DILATED(20, 3, 1, 2, 2, 20), 3, true, false, FIRST, 0, KIB(4096)},
+    {"conv", IMAGE(13, 40, 20), DILATED(20, 3, 2, 3, 3, 20), 3, false, false, LAST, 0, KIB(4096)},
+    {"conv", IMAGE(13, 40, 20), DILATED(20, 3, 2, 9, 8, 5), 3, false, false, LAST, 0, KIB(4096)},
+    {"conv", IMAGE(4, 3, 20), DILATED(20, 3, 1, 9, 8, 20), 3, false, false, LAST, 0, KIB(4096)},
+    {"conv_transpose", IMAGE(6, 5, 20), DILATED(12, 3, 2, 1, 3, 1), 3, false, false, LAST, 0, KIB(4096)},
     /* transposed: products, Winograd's, pixels under no tap, a batch in logical order */
     {"conv_transpose", IMAGE(6, 5, 20), CONV(12, 2, 2, 0, 0), 3, false, false, FIRST, 0, KIB(4096)},
     {"conv_transpose", IMAGE(6, 5, 20), CONV(12, 2, 2, 0, 0), 3, false, false, LAST, 0, KIB(4096)},

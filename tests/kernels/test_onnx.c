@@ -81,7 +81,8 @@ static const char *judge(const struct onnx_test *test, struct region *region)
     const char *reason = onnx_layer_express(test, region, &layer);
     if (reason != NULL) return reason;
     for (int i = 0; i < BACKENDS; i++) {
-        if (!opens[i] || !backend_has(backends[i], layer.c.layer)) continue;
+        if (!opens[i] || !backend_has(backends[i], layer.c.layer) || backend_refuses(backends[i], &layer.c.settings))
+            continue;
         run(&layer, test, backends[i], LAYOUT_CHANNELS_LAST, true);
         run(&layer, test, backends[i], LAYOUT_CHANNELS_LAST, false);
         run(&layer, test, backends[i], LAYOUT_CHANNELS_FIRST, false);

@@ -21,7 +21,8 @@ static const struct member {
                MEMBER(factor),    MEMBER(count_padding),  MEMBER(causal),    MEMBER(kv_heads),
                MEMBER(rope),      MEMBER(slope),          MEMBER(by),        MEMBER(height),
                MEMBER(ceil_mode), MEMBER(output_padding), MEMBER(top),       MEMBER(bottom),
-               MEMBER(left),      MEMBER(right),          MEMBER(chunks),    MEMBER(label_smoothing)};
+               MEMBER(left),      MEMBER(right),          MEMBER(chunks),    MEMBER(label_smoothing),
+               MEMBER(dilation)};
 
 static _Thread_local max_align_t own[64];
 
@@ -44,6 +45,7 @@ const void *settings_of(const struct layer *layer, const struct settings *settin
     if (!settings) fill_plain(layer);
     struct settings given = settings ? *settings : (struct settings){0};
     given.groups = given.groups == 0 ? 1 : given.groups == GROUPS_OF_ONE ? 0 : given.groups;
+    if (given.dilation == 0) given.dilation = 1;
     for (size_t i = 0; settings && i < sizeof members / sizeof *members; i++) {
         const struct setting *f = setting_find(layer->keys, members[i].key);
         if (f) memcpy((char *)own + f->offset, (const char *)&given + members[i].offset, members[i].size);
@@ -53,7 +55,8 @@ const void *settings_of(const struct layer *layer, const struct settings *settin
 
 bool backend_refuses(const char *backend, const struct settings *settings)
 {
-    return strcmp(backend, "cuda") == 0 && (settings->rope || settings->kv_heads || settings->label_smoothing > 0);
+    return strcmp(backend, "cuda") == 0 &&
+           (settings->rope || settings->kv_heads || settings->label_smoothing > 0 || settings->dilation > 1);
 }
 
 float range_of(const struct layer *layer)

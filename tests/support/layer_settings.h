@@ -14,8 +14,8 @@ enum second { SECOND_ALIKE, SECOND_VECTOR, SECOND_PIXEL };
 /* For groups: 0, as many as channels. */
 enum { GROUPS_OF_ONE = -1 };
 
-/* The keys of all layers. What is left out is 0; groups 0 stands for 1. Three are no keys: second; other, the width
- * of the second of two inputs, 0: that of the first; and of_image: what reads the batch reads an image's. */
+/* The keys of all layers. What is left out is 0; groups and dilation 0 stand for 1. Three are no keys: second; other,
+ * the width of the second of two inputs, 0: that of the first; and of_image: what reads the batch reads an image's. */
 struct settings {
     int64_t channels, units, kernel, stride, padding;
     int activation, init;
@@ -30,7 +30,7 @@ struct settings {
     double momentum;
     int variance;
     bool affine, count_padding, ceil_mode, causal, rope;
-    int64_t groups, factor, height, output_padding, top, bottom, left, right, chunks;
+    int64_t groups, dilation, factor, height, output_padding, top, bottom, left, right, chunks;
 };
 
 /* Whether the backend has no kernel for a layer with these settings, and says so. */

@@ -130,11 +130,11 @@ static const char *express_window(const struct onnx_test *test, struct region *r
     integers(test, "dilations", 2, 1, dilation);
     cr_assert(stride[0] > 0, "%s: stride %lld", test->folder, (long long)stride[0]);
     REFUSE_IF(kernel[0] < 1, "a kernel whose size only its weights tell");
-    REFUSE_IF(!all_equal(dilation, 2, 1), "dilation");
+    REFUSE_IF(!all_equal(dilation, 2, strcmp(l->c.layer, "conv") == 0 ? dilation[0] : 1), "dilation");
     REFUSE_IF(kernel[0] != kernel[1] || stride[0] != stride[1], "kernel or stride not square");
     REFUSE_IF(onnx_integer(test, "ceil_mode", 0) != 0, "windows that begin within and end outside (ceil_mode)");
     REFUSE_IF(!all_equal(padding, 4, padding[0]), "padding differs between sides");
-    s->kernel = kernel[0], s->stride = stride[0], s->padding = padding[0];
+    s->kernel = kernel[0], s->stride = stride[0], s->padding = padding[0], s->dilation = dilation[0];
     if (strncmp(onnx_text(test, "auto_pad", ""), "SAME", 4) == 0) {
         const char *reason = same_padding(x, s);
         REFUSE_IF(reason != NULL, reason);
