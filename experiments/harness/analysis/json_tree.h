@@ -1,7 +1,7 @@
 /* Numbers of an analysis as one tree of JSON: it is built once, written as JSON, and shown as text by
  * report/text_table.h.
  *
- *     json_t *row = FIGURES(KEY("policy", policy->name),        // a text; NULL: null
+ *     json_t *row = OBJECT(KEY("policy", policy->name),        // a text; NULL: null
  *                           KEY("slowdown", plan->slowdown));   // a real number; not finite: null
  *     PUT(row, "peak_bytes", plan_peak(plan));                  // a whole number
  *     PUT(row, "tensors", tensors);                             // another tree, which it takes
