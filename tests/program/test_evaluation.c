@@ -201,6 +201,43 @@ Test(evaluation, of_pixels_is_equal_under_recomputation)
     }
 }
 
+/* The other losses of images, recomputed, in slices and evaluated; a loss without predictions is not evaluated. */
+Test(evaluation, of_other_losses_is_equal_under_recomputation)
+{
+    static const char *const settings[] = {"backend=ref", "backend=cpu slices=2",
+                                           "memory=dynamic rng=stash record.state=true"};
+    static const struct {
+        const char *loss, *labels;
+        int channels;
+    } losses[] = {
+        {"dice", "pixel, classes: 4", 4},
+        {"{name: dice, smooth: 0.01}", "pixel, classes: 2", 1},
+        {"bce", "pixel, classes: 2", 1},
+        {"{name: cross_entropy, class_weights: [1, 2.5, 0, 0.5], label_smoothing: 0.1}", "pixel, classes: 4", 4},
+        {"mse", "image", 2}};
+    for (size_t l = 0; l < sizeof losses / sizeof *losses; l++) {
+        struct cli cli;
+        char text[2048], command[128];
+        cli_open(&cli);
+        snprintf(
+            text, sizeof text,
+            "rematch: 1\nname: losses\nmodel:\n  layers:\n    - conv: {channels: 6, kernel: 3, padding: 1, "
+            "activation: relu}\n    - max_pool: {kernel: 2}\n    - dropout: {rate: 0.2}\n    - conv: {channels: 8, "
+            "kernel: 3, padding: 1}\n    - upsample: {factor: 2}\n    - conv: {channels: %d, kernel: 1}\n"
+            "data: {name: synthetic, shape: [8, 10, 2], labels: %s, samples: 10}\nbatch: 4\nsteps: 4\n"
+            "optimizer: {lr: 0.5}\nloss: %s\n%spolicy: {name: segments, segments: 2, unit: stage, keep_last: "
+            "false}\n",
+            losses[l].channels, losses[l].labels, losses[l].loss, strcmp(losses[l].loss, "mse") ? "eval: test\n" : "");
+        cli_file(&cli, "losses.yaml", text);
+        for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+            snprintf(command, sizeof command, "run losses.yaml %s", settings[i]);
+            cli_expect(&cli, 0, command);
+            cli_says(&cli, "EQUAL IN EVERY BIT");
+        }
+        cli_close(&cli);
+    }
+}
+
 /* The copies that fill the last batch do not count. */
 Test(evaluation, counts_every_label_once_whatever_the_batch)
 {
