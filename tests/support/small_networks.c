@@ -420,7 +420,8 @@ static int pixelwise(struct graph *graph, int64_t channels, const char *loss)
     graph_group_end(graph);
     begin(graph, "up");
     v = conv(graph, 8, ACTIVATION_RELU, concat(graph, v, outer));
-    v = conv(graph, channels, ACTIVATION_NONE, v);
+    v = linear(graph, channels, ACTIVATION_NONE, add(graph, "tokens", (struct settings){.rate = 0}, v, -1));
+    v = add(graph, "pixels", (struct settings){.height = 6}, v, -1);
     graph_group_end(graph);
     return add(graph, loss, (struct settings){.smooth = 1}, v, -1);
 }
