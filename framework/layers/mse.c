@@ -40,7 +40,7 @@ static enum status backward(void *state, const struct kernel_args *args)
 }
 
 const struct layer layer_mse = {.name = "mse",
-                                .doc = "mean of the squares of what is missing to the targets that the data give",
+                                .doc = "mean of the squares of the differences from the targets that the data give",
                                 .inputs = 1,
                                 .loss = true,
                                 .targets = true,
