@@ -161,7 +161,7 @@ enum status dataset_check_labels(struct dataset *dataset, enum split split, int6
         if (most >= classes)
             status = fail(ST_SPEC,
                           "data: %s sample %" PRId64 " of data set '%s' (%.*s) has label %d; expected 0..%" PRId64
-                          ", as the model has %" PRId64 " outputs",
+                          ", as the model has %" PRId64 " classes",
                           names[split], i, dataset->kind->name, length, place, (int)most, classes - 1, classes);
     }
     free(x);

@@ -8,7 +8,7 @@
 
 enum split { SPLIT_TRAIN, SPLIT_TEST, SPLITS };
 enum normalize { NORMALIZE_NONE, NORMALIZE_UNIT, NORMALIZE_STANDARD };
-enum labels { LABELS_SAMPLE, LABELS_PIXEL };
+enum labels { LABELS_SAMPLE, LABELS_PIXEL, LABELS_IMAGE };
 enum lengths { LENGTHS_FULL, LENGTHS_VARIED };
 
 /* The settings of every data set (`data:`), within the ranges of its keys. */
@@ -44,6 +44,7 @@ struct dataset {
     struct shape shape; /* of a sample as delivered */
     int64_t classes;
     int64_t labels;        /* of a sample; 1 but for dense ones */
+    struct shape target;   /* of a sample, whose labels are then its numbers, as floats; rank 0: labels are classes */
     int64_t count[SPLITS]; /* samples found */
     int64_t tokens;        /* of text: numbers are below this; 0: no tokens */
     bool synthetic;        /* generated, not read */

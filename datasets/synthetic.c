@@ -8,13 +8,14 @@
 #include "numerics/rng.h"
 
 #include <math.h>
+#include <string.h>
 
 #define AT(member) offsetof(struct dataset_settings, member)
 
 enum drawn { DRAW_LABEL, DRAW_NOISE, DRAW_PATTERN, DRAW_AMPLITUDE };
 enum { GRATINGS = 3, NO_CLASS = -1 };
 
-static const char *const labels_words[] = {"sample", "pixel", NULL};
+static const char *const labels_words[] = {"sample", "pixel", "image", NULL};
 
 static const double two_pi = 6.283185307179586, cycles_max = 3;
 
@@ -29,7 +30,8 @@ static const struct setting keys[] = {
     {"shape", SETTING_INTS, AT(shape), 1, SHAPE_RANK_MAX, NULL, NULL, "of a sample: [height, width, channels] or [n]"},
     {"classes", SETTING_INT, AT(classes), 1, 1 << 20, "10", NULL, "number of patterns"},
     {"labels", SETTING_CHOICE, AT(labels), 0, 0, "sample", labels_words,
-     "one a sample, or one a pixel: where the pattern is bright its class, where it is dark 0, between them none"},
+     "one a sample; one a pixel: where the pattern is bright its class, where it is dark 0, between them none; or the "
+     "image without its noise"},
     {"samples", SETTING_INT, AT(samples), 1, 1 << 30, "10000", NULL, "in the training split and in the test split"},
     {"shuffle", SETTING_BOOL, AT(shuffle), 0, 0, "true", NULL, "another order every epoch"},
     {0},
@@ -80,6 +82,10 @@ static enum status open_synthetic(struct dataset *dataset)
     if (dataset->settings.labels == LABELS_PIXEL && dataset->shape.rank != 3)
         return fail(ST_SPEC, "data.labels: pixel; expected sample, or a shape [height, width, channels]");
     if (dataset->settings.labels == LABELS_PIXEL) dataset->labels = s->rows * s->columns;
+    if (dataset->settings.labels == LABELS_IMAGE) {
+        dataset->target = dataset->shape;
+        dataset->labels = shape_elements(&dataset->shape);
+    }
     dataset->classes = dataset->settings.classes;
     dataset->count[SPLIT_TRAIN] = dataset->count[SPLIT_TEST] = dataset->settings.samples;
     size_t gratings = (size_t)dataset->classes * GRATINGS;
@@ -136,6 +142,7 @@ static enum status sample_synthetic(struct dataset *dataset, enum split split, i
     add_pattern(dataset->state, class, x);
     *label = (int32_t) class;
     if (dataset->settings.labels == LABELS_PIXEL) label_pixels(dataset, class, x, label);
+    if (dataset->settings.labels == LABELS_IMAGE) memcpy(label, x, (size_t)elements * sizeof *x);
     add_noise(dataset, split, index, x);
     return ST_OK;
 }

@@ -46,6 +46,7 @@ struct step_moment {
     uint32_t step;
     uint64_t position; /* of the sequential stream (rng stash, unsafe) at the start of the step */
     int64_t counted;   /* labels of the batch that are a class */
+    double divisor;    /* what the loss of the batch is divided by */
     struct optimizer_numbers
         numbers[2]; /* of parameters with one dimension, and with more; their scale is before clipping */
 };

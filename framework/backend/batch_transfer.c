@@ -51,8 +51,18 @@ int64_t batch_transfer_counted(const struct batch_transfer *transfer)
 {
     const int32_t *labels = batch_transfer_labels(transfer);
     int64_t counted = 0;
-    for (int64_t i = 0; i < labels_of(transfer->graph); i++) counted += labels[i] != LABEL_NONE;
+    for (int64_t i = 0; i < labels_of(transfer->graph) && !graph_targets(transfer->graph); i++)
+        counted += labels[i] != LABEL_NONE;
     return counted;
+}
+
+double batch_transfer_divisor(const struct batch_transfer *transfer)
+{
+    const struct graph *graph = transfer->graph;
+    const struct node *loss = &graph->node[graph->nodes - 1];
+    if (!loss->layer->divisor) return (double)batch_transfer_counted(transfer);
+    return loss->layer->divisor(loss->settings, &graph->value[loss->inputs[0]].shape, graph->batch,
+                                batch_transfer_labels(transfer));
 }
 
 void batch_transfer_send(struct batch_transfer *transfer)

@@ -30,8 +30,11 @@ void batch_transfer_close(struct batch_transfer *transfer);
 void *batch_transfer_batch(const struct batch_transfer *transfer);
 int32_t *batch_transfer_labels(const struct batch_transfer *transfer);
 
-/* How many of these labels are not LABEL_NONE. */
+/* How many of these labels are not LABEL_NONE; of targets 0. */
 int64_t batch_transfer_counted(const struct batch_transfer *transfer);
+
+/* What the loss of these labels is divided by. */
+double batch_transfer_divisor(const struct batch_transfer *transfer);
 
 /* Starts copying what the host wrote; and queues that it becomes the batch, after sending it if that was not done. */
 void batch_transfer_send(struct batch_transfer *transfer);

@@ -65,8 +65,7 @@ static enum status add_layer(struct graph *graph, const char *name, const struct
     TRY(setting_defaults(layer->keys, settings, graph->region));
     for (const struct setting *f = layer->keys; f->key; f++) {
         const struct setting *own = setting_find(node->layer->keys, f->key);
-        if (own && !setting_unset(own, node->settings))
-            TRY(setting_set(f, settings, setting_print(own, node->settings, graph->region), graph->region));
+        if (own && !setting_unset(own, node->settings)) setting_share(f, settings, own, node->settings);
     }
     return graph_add(graph, layer, settings, NULL, value, value);
 }
@@ -161,7 +160,7 @@ static enum status chunk_forward(const struct chunked_loss *l, const struct chun
                                      .y = first ? room->y : args->y,
                                      .scratch = room->work,
                                      .labels = args->labels + first,
-                                     .counted = args->counted};
+                                     .divisor = args->divisor};
     TRY(linear->kernel->forward(linear->state, &product));
     TRY(entropy->kernel->forward(entropy->state, &loss));
     if (first) l->backend->kind->add(l->backend, args->y, args->y, room->y, 2);
@@ -179,7 +178,7 @@ static enum status chunk_backward(const struct chunked_loss *l, const struct chu
                                      .dx = {room->logits},
                                      .scratch = room->work,
                                      .labels = args->labels + first,
-                                     .counted = args->counted,
+                                     .divisor = args->divisor,
                                      .parts = PART_INPUT};
     const struct kernel_args product = {.x = {(const float *)args->x[0] + first * l->inputs},
                                         .dx = {args->dx[0] ? (float *)args->dx[0] + first * l->inputs : NULL},

@@ -21,6 +21,7 @@ static const size_t sizes[] = {
     [SETTING_PATH] = sizeof(const char *),
     [SETTING_FOLDER] = sizeof(const char *),
     [SETTING_INTS] = sizeof(struct setting_list),
+    [SETTING_REALS] = sizeof(struct setting_list),
     [SETTING_TEXTS] = sizeof(struct setting_list),
 };
 
@@ -67,8 +68,9 @@ static char *print_list(const struct setting *setting, const struct setting_list
 {
     char *text = region_text(region, "[");
     for (size_t i = 0; i < list->count; i++) {
-        const char *item = setting->type == SETTING_INTS ? region_text(region, "%" PRId64, list->ints[i])
-                                                         : text_quote(list->texts[i], region);
+        const char *item = setting->type == SETTING_INTS    ? region_text(region, "%" PRId64, list->ints[i])
+                           : setting->type == SETTING_REALS ? text_from_real(list->reals[i], region)
+                                                            : text_quote(list->texts[i], region);
         text = region_text(region, "%s%s%s", text, i ? ", " : "", item);
     }
     return region_text(region, "%s]", text);
@@ -90,6 +92,7 @@ char *setting_print(const struct setting *setting, const void *object, struct re
     case SETTING_CHOICE:
         return region_text(region, "%s", setting->values[*(const int *)at]);
     case SETTING_INTS:
+    case SETTING_REALS:
     case SETTING_TEXTS:
         return print_list(setting, at, region);
     default:
@@ -158,6 +161,8 @@ char *setting_expected(const struct setting *setting, struct region *region)
         return region_text(region, "a path");
     case SETTING_INTS:
         return expect_list(setting, "integers", region);
+    case SETTING_REALS:
+        return expect_list(setting, "numbers", region);
     case SETTING_TEXTS:
         return expect_list(setting, "texts", region);
     default:
@@ -170,9 +175,9 @@ static bool is_text(const struct setting *setting)
     return setting->type == SETTING_TEXT || setting->type == SETTING_PATH || setting->type == SETTING_FOLDER;
 }
 
-static bool is_list(const struct setting *setting)
+bool setting_is_list(const struct setting *setting)
 {
-    return setting->type == SETTING_INTS || setting->type == SETTING_TEXTS;
+    return setting->type == SETTING_INTS || setting->type == SETTING_REALS || setting->type == SETTING_TEXTS;
 }
 
 static bool out_of_range(const struct setting *setting, const void *at)
@@ -182,7 +187,7 @@ static bool out_of_range(const struct setting *setting, const void *at)
     if (setting->type == SETTING_INT) value = (double)*(const int64_t *)at;
     if (setting->type == SETTING_REAL) value = *(const double *)at;
     if (setting->type == SETTING_BYTES) value = (double)*(const uint64_t *)at;
-    if (is_list(setting)) value = (double)((const struct setting_list *)at)->count;
+    if (setting_is_list(setting)) value = (double)((const struct setting_list *)at)->count;
     return !(value >= setting->min && value <= setting->max);
 }
 
@@ -190,7 +195,7 @@ bool setting_unset(const struct setting *setting, const void *object)
 {
     const void *at = (const char *)object + setting->offset;
     if (is_text(setting)) return !*(const char *const *)at;
-    if (is_list(setting)) return !((const struct setting_list *)at)->count;
+    if (setting_is_list(setting)) return !((const struct setting_list *)at)->count;
     if (setting->type == SETTING_BOOL && setting->min > 0) return *(const bool *)at;
     return out_of_range(setting, at); /* a NaN is in no range */
 }
@@ -231,9 +236,12 @@ static enum status set(const struct setting *setting, void *object, const char *
 enum status setting_set(const struct setting *setting, void *object, const char *text, struct region *region)
 {
     int bad;
-    int64_t item;
-    if (!is_list(setting)) return set(setting, object, text, true, region);
-    if (setting->type == SETTING_INTS && text_to_int(text, &item)) return refuse(setting, text, "is no list", region);
+    int64_t integer;
+    double real;
+    if (!setting_is_list(setting)) return set(setting, object, text, true, region);
+    if ((setting->type == SETTING_INTS && text_to_int(text, &integer)) ||
+        (setting->type == SETTING_REALS && text_to_real(text, &real)))
+        return refuse(setting, text, "is no list", region);
     return setting_set_list(setting, object, 1, &text, region, &bad);
 }
 
@@ -242,8 +250,11 @@ static enum status set_list(const struct setting *setting, void *object, size_t 
                             struct region *region, int *bad)
 {
     static const struct setting integer = {.key = "item", .type = SETTING_INT, .max = 0x1p63};
+    static const struct setting real = {.key = "item", .type = SETTING_REAL, .max = 1e15};
     static const struct setting words = {.key = "item", .type = SETTING_TEXT};
-    const struct setting *item = setting->type == SETTING_INTS ? &integer : &words;
+    const struct setting *item = setting->type == SETTING_INTS    ? &integer
+                                 : setting->type == SETTING_REALS ? &real
+                                                                  : &words;
     char *items = region_array(region, count, sizes[item->type]);
     for (size_t i = 0; i < count; i++) {
         *bad = (int)i;
@@ -251,6 +262,7 @@ static enum status set_list(const struct setting *setting, void *object, size_t 
     }
     struct setting_list list = {.count = count};
     if (setting->type == SETTING_INTS) list.ints = (const int64_t *)(void *)items;
+    if (setting->type == SETTING_REALS) list.reals = (const double *)(void *)items;
     if (setting->type == SETTING_TEXTS) list.texts = (const char *const *)(void *)items;
     memcpy((char *)object + setting->offset, &list, sizeof list);
     return ST_OK;
@@ -278,6 +290,11 @@ static enum status preset_list(const struct setting *setting, void *object, stru
     return set_list(setting, object, count, items, region, &bad);
 }
 
+void setting_share(const struct setting *setting, void *object, const struct setting *other, const void *from)
+{
+    memcpy((char *)object + setting->offset, (const char *)from + other->offset, sizes[setting->type]);
+}
+
 enum status setting_defaults(const struct setting *keys, void *object, struct region *region)
 {
     for (const struct setting *f = keys; f && f->key; f++) {
@@ -285,7 +302,7 @@ enum status setting_defaults(const struct setting *keys, void *object, struct re
         memset(at, 0, sizes[f->type]);
         if (f->type == SETTING_REAL) *(double *)at = NAN;
         if (!f->preset || !*f->preset) continue;
-        TRY(is_list(f) ? preset_list(f, object, region) : set(f, object, f->preset, false, region));
+        TRY(setting_is_list(f) ? preset_list(f, object, region) : set(f, object, f->preset, false, region));
     }
     return ST_OK;
 }

@@ -20,6 +20,7 @@ enum setting_type {
     SETTING_PATH,   /* the same: the path of a file or folder to read */
     SETTING_FOLDER, /* the same: the path of a folder to write */
     SETTING_INTS,   /* struct setting_list of int64_t */
+    SETTING_REALS,  /* struct setting_list of double */
     SETTING_TEXTS,  /* struct setting_list of const char * */
 };
 
@@ -27,6 +28,7 @@ struct setting_list {
     size_t count;
     union {
         const int64_t *ints;
+        const double *reals;
         const char *const *texts;
     };
 };
@@ -37,7 +39,7 @@ struct setting {
     size_t offset;             /* of the member in the struct that the table describes */
     double min, max;           /* closed range of numbers and of the number of list items */
     const char *preset;        /* default, as in YAML, which may lie outside the range; NULL: required; "" (TEXT, PATH,
-                                  FOLDER, INTS, TEXTS, REAL): stays unset (REAL: NaN) */
+                                  FOLDER, INTS, REALS, TEXTS, REAL): stays unset (REAL: NaN) */
     const char *const *values; /* CHOICE, and TEXT where only some words are allowed: the words, NULL-terminated */
     const char *doc;           /* one line */
     enum status (*check)(const char *text); /* of TEXT with a syntax of its own; ST_SPEC says what is wrong */
@@ -50,9 +52,14 @@ const struct setting *setting_find(const struct setting *keys, const char *key);
  * with a message that says what was found and what is expected. */
 enum status setting_set(const struct setting *setting, void *object, const char *text, struct region *region);
 
-/* The same for INTS (each at least 0) and TEXTS; *bad is the index of the wrong item, -1: the number of items. */
+bool setting_is_list(const struct setting *setting);
+
+/* setting_set() for lists, of numbers of at least 0; *bad is the index of the wrong item, -1: the number of items. */
 enum status setting_set_list(const struct setting *setting, void *object, size_t count, const char *const *texts,
                              struct region *region, int *bad);
+
+/* Sets the member of object to that of another setting of the same type; both have its text or its items in common. */
+void setting_share(const struct setting *setting, void *object, const struct setting *other, const void *from);
 
 /* Sets every member that has a preset; the others become unset. ST_SPEC: a preset that cannot be read. */
 enum status setting_defaults(const struct setting *keys, void *object, struct region *region);

@@ -9,6 +9,7 @@ struct settings {
     int64_t units; /* classes */
     int64_t chunks;
     double label_smoothing;
+    struct setting_list class_weights;
     int init;
     bool bias;
 };
@@ -19,12 +20,14 @@ static const struct setting keys[] = {
     {SETTING(init), .type = SETTING_CHOICE, .preset = "glorot_uniform", .values = init_words, .doc = "of the weights"},
     {SETTING(chunks), .type = SETTING_INT, .min = 1, .max = 1 << 24, .doc = "parts of the rows, computed one by one"},
     {SETTING(label_smoothing), .type = SETTING_REAL, .min = 1e-9, .max = 0.999999, .preset = "0", .doc = "of the loss"},
+    {SETTING(class_weights), .type = SETTING_REALS, .preset = "", .doc = "of the loss"},
     {.key = NULL}};
 
 static enum status infer(const void *settings, const struct shape *inputs, struct shape *output)
 {
-    (void)settings;
+    const struct settings *s = settings;
     TRY(rows_expected(&inputs[0]));
+    TRY(class_weights_expected(&s->class_weights, s->units));
     *output = (struct shape){1, {2}};
     return ST_OK;
 }
@@ -34,6 +37,12 @@ static int parameters(const void *settings, const struct shape *input,
 {
     const struct settings *s = settings;
     return weight_and_bias(shape_width(input), s->units, (enum init)s->init, s->bias, definitions);
+}
+
+static double divisor(const void *settings, const struct shape *x, int64_t samples, const int32_t *labels)
+{
+    const struct settings *s = settings;
+    return class_weights_sum(&s->class_weights, labels, samples * shape_elements(x) / shape_width(x));
 }
 
 /* All of it in the backward: the logits and dx are two products, the softmax eight operations a logit. */
@@ -52,6 +61,7 @@ const struct layer layer_linear_cross_entropy = {
     .inputs = 1,
     .loss = true,
     .predicts = true,
+    .divisor = divisor,
     .in_backward = true,
     LAYER_SETTINGS,
     .infer = infer,

@@ -303,15 +303,19 @@ size_t graph_trained_bytes(const struct graph *graph)
 int64_t graph_labels(const struct graph *graph)
 {
     const struct node *last = graph->nodes ? &graph->node[graph->nodes - 1] : NULL;
-    if (!last || !last->layer->predicts) return 1;
+    if (!last || (!last->layer->predicts && !last->layer->targets)) return 1;
     const struct shape *x = &graph->value[last->inputs[0]].shape;
-    return shape_elements(x) / shape_width(x);
+    return shape_elements(x) / (last->layer->targets ? 1 : shape_width(x));
 }
+
+bool graph_targets(const struct graph *graph) { return graph->nodes && graph->node[graph->nodes - 1].layer->targets; }
 
 int64_t graph_classes(const struct graph *graph)
 {
     const struct node *loss = &graph->node[graph->nodes - 1];
-    return loss->layer->in_backward ? node_integer(loss, "units") : shape_width(&graph->value[loss->inputs[0]].shape);
+    const int64_t width = shape_width(&graph->value[loss->inputs[0]].shape);
+    if (loss->layer->in_backward) return node_integer(loss, "units");
+    return loss->layer->binary && width == 1 ? 2 : width;
 }
 
 int graph_find_node(const struct graph *graph, const char *name) { return names_find(graph->node_names, name); }
@@ -332,6 +336,13 @@ double node_real(const struct node *node, const char *key)
     const struct setting *setting = setting_find(node->layer->keys, key);
     assert(setting && node->settings && setting->type == SETTING_REAL);
     return *(const double *)(const void *)((const char *)node->settings + setting->offset);
+}
+
+const struct setting_list *node_list(const struct node *node, const char *key)
+{
+    const struct setting *setting = setting_find(node->layer->keys, key);
+    assert(setting && node->settings && setting_is_list(setting));
+    return (const void *)((const char *)node->settings + setting->offset);
 }
 
 bool node_chooses(const struct node *node, const char *key, const char *word)

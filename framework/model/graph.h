@@ -113,6 +113,7 @@ enum status graph_tie(struct graph *graph, int owner);
 
 /* A setting of the node by its key, which its layer must have: an integer, a truth value or the index of a choice; a
  * real number; whether that word is chosen. For kernels, which do not know the layer's struct. */
+const struct setting_list *node_list(const struct node *node, const char *key);
 int64_t node_integer(const struct node *node, const char *key);
 double node_real(const struct node *node, const char *key);
 bool node_chooses(const struct node *node, const char *key, const char *word);
@@ -142,6 +143,9 @@ void graph_fuse_pool(struct graph *graph, struct node *pool);
 
 /* Labels of a sample: one for each row of what the loss reads; 1 where it reads none. And the classes of its rows. */
 int64_t graph_labels(const struct graph *graph);
+
+/* Whether the labels are floats: targets of the loss. */
+bool graph_targets(const struct graph *graph);
 int64_t graph_classes(const struct graph *graph);
 
 /* Whether its backward computes gradients of its parameters. */

@@ -105,8 +105,8 @@ struct kernel_args {
     int64_t row, rows; /* by_rows: gradients are those of these rows of the first parameter; rows 0: all of them; the
                           other parameters' come with row 0, and y or saved with the node's first op alone */
     float *states[NODE_STATES_MAX];
-    const int32_t *labels;  /* a loss: graph_labels() a sample, LABEL_NONE or a class */
-    const int64_t *counted; /* a loss: how many labels of the whole batch, of which this may be a slice, are a class */
+    const int32_t *labels; /* a loss: graph_labels() a sample, LABEL_NONE or a class; or floats, where layer.targets */
+    const double *divisor; /* a loss: what it is divided by, of the whole batch, of which this may be a slice */
     struct draw draw;
     unsigned parts; /* backward: enum part, or'ed; PARAMS only where the node has parameters, INPUT only where an input
                        wants a gradient */
@@ -128,6 +128,15 @@ enum { LABEL_NONE = -1 };
 
 /* ST_FAILED: a label of so many samples, of which each has so many, is neither LABEL_NONE nor one of the classes. */
 enum status labels_expected(const int32_t *labels, int64_t samples, int64_t each, int64_t classes);
+
+/* class_weights of a loss: the weight of a class, 1 where none are given; the sum of those of so many labels; ST_SPEC
+ * unless there are none, or one for each class, not all of them 0. */
+static inline double class_weight(const struct setting_list *weights, int64_t class)
+{
+    return weights->count ? weights->reals[class] : 1;
+}
+double class_weights_sum(const struct setting_list *weights, const int32_t *labels, int64_t count);
+enum status class_weights_expected(const struct setting_list *weights, int64_t classes);
 
 /* Whether a node of that rate drops anything. */
 static inline bool kernel_drops(const struct kernel_args *args, double rate) { return rate > 0 && !args->evaluate; }
@@ -161,10 +170,14 @@ struct layer {
     const char *doc;    /* one line */
     const char *family; /* a name that policies may use for several layers ("pool", "norm"), NULL: none */
     int inputs;
-    bool reads_batch;            /* its last input is value 0; a model file does not name it */
-    bool mixes_samples;          /* a sample's output depends on the other samples of the batch */
-    bool loss;                   /* ends the graph: reads labels, writes {loss, correct predictions} */
-    bool predicts;               /* a loss: the mean over the labels, and predictions that can be counted */
+    bool reads_batch;   /* its last input is value 0; a model file does not name it */
+    bool mixes_samples; /* a sample's output depends on the other samples of the batch */
+    bool loss;          /* ends the graph: reads labels, writes {loss, correct predictions} */
+    bool predicts;      /* a loss: the mean over the labels, and predictions that can be counted */
+    bool binary;        /* a loss that predicts: one channel stands for two classes, the logit of label 1 */
+    bool targets;       /* a loss: labels are floats, one for each element of its input */
+    /* A loss: what so many samples of that shape are divided by; NULL: how many labels are a class. */
+    double (*divisor)(const void *settings, const struct shape *x, int64_t samples, const int32_t *labels);
     bool in_backward;            /* a loss that is computed with its gradient: a training step's forward writes {0, 0},
                                     and the backward, which READS_Y, overwrites it. An evaluation's forward writes y */
     const struct layer *chunked; /* a loss: this stands for it and the linear layer before it where its setting chunks

@@ -314,6 +314,7 @@ void executor_begin(struct executor *exec, uint32_t step)
     exec->backend->moment.step = step;
     exec->backend->moment.position = exec->position;
     exec->backend->moment.counted = batch_transfer_counted(&exec->transfer);
+    exec->backend->moment.divisor = batch_transfer_divisor(&exec->transfer);
     batch_transfer_take(&exec->transfer);
 }
 

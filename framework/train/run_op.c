@@ -86,7 +86,7 @@ static struct kernel_args args_for(struct executor *e, const struct op *op)
                                .scratch = op_address(e, op->scratch),
                                .labels =
                                    e->transfer.labels + first_sample(e, op) * graph_labels(e->plan->network->graph),
-                               .counted = &e->backend->now->counted,
+                               .divisor = &e->backend->now->divisor,
                                .draw = draw_for(e, op),
                                .parts = op->parts,
                                .adds = node->shared,

@@ -21,6 +21,8 @@ struct entropy {
     void *state;
     int64_t batch, rows, classes;
     double smoothing; /* a share of each label's weight, divided among the classes */
+    const struct setting_list *weights;
+    double weight; /* of all classes */
     int threads;
 };
 
@@ -39,6 +41,8 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
     e->threads = (int)backend->options.threads;
     e->classes = shape_width(x);
     e->smoothing = node_real(node, "label_smoothing");
+    e->weights = node_list(node, "class_weights");
+    for (int64_t j = 0; j < e->classes; j++) e->weight += class_weight(e->weights, j);
     e->rows = graph->batch * (shape_elements(x) / e->classes);
     if (x->rank == 1) {
         e->reference = &node->layer->reference;
@@ -109,11 +113,27 @@ static double plain_sum(const float *x, int64_t count)
     return sum;
 }
 
+static double weighted_sum(const struct entropy *e, const float *x)
+{
+    double sum = 0;
+    for (int64_t j = 0; j < e->classes; j++) sum += e->weights->reals[j] * (double)x[j];
+    return sum;
+}
+
 /* What a row is measured by: the label's element, or a mixture with the mean of all. */
 static double target_of(const struct entropy *e, const float *x, int32_t label)
 {
-    if (e->smoothing == 0) return (double)x[label];
-    return (1 - e->smoothing) * (double)x[label] + e->smoothing * plain_sum(x, e->classes) / (double)e->classes;
+    const double own = class_weight(e->weights, label) * (double)x[label];
+    if (e->smoothing == 0) return own;
+    const double sum = e->weights->count ? weighted_sum(e, x) : plain_sum(x, e->classes);
+    return (1 - e->smoothing) * own + e->smoothing * sum / (double)e->classes;
+}
+
+/* What the logarithms of a row's shares are multiplied by, together. */
+static double parts_of(const struct entropy *e, int32_t label)
+{
+    if (!e->weights->count) return 1;
+    return (1 - e->smoothing) * class_weight(e->weights, label) + e->smoothing * e->weight / (double)e->classes;
 }
 
 /* Whether the label's element is the first of the largest. */
@@ -129,8 +149,8 @@ static struct term term_of(const struct entropy *e, const float *x, int32_t labe
 {
     if (label == LABEL_NONE) return (struct term){0, 0};
     const float most = largest(x, e->classes);
-    return (struct term){log(row_sum(x, e->classes, most)) + (double)most - target_of(e, x, label),
-                         is_first(x, label, most)};
+    const double logarithm = log(row_sum(x, e->classes, most)) + (double)most;
+    return (struct term){logarithm * parts_of(e, label) - target_of(e, x, label), is_first(x, label, most)};
 }
 
 static enum status forward(void *state, const struct kernel_args *args)
@@ -144,27 +164,31 @@ static enum status forward(void *state, const struct kernel_args *args)
     for (int64_t n = 0; n < e->rows; n++)
         term[n] = term_of(e, (const float *)args->x[0] + n * e->classes, args->labels[n]);
     for (int64_t n = 0; n < e->rows; n++) loss += term[n].loss, correct += term[n].correct;
-    ((float *)args->y)[0] = *args->counted ? (float)(loss / (double)*args->counted) : 0;
+    ((float *)args->y)[0] = *args->divisor > 0 ? (float)(loss / *args->divisor) : 0;
     ((float *)args->y)[1] = (float)correct;
     clock_lap(e->backend, CLOCK_OTHER);
     return ST_OK;
 }
 
 /* dx may be x. */
-static void row_gradient(const struct entropy *e, const float *x, int32_t label, double counted, float *dx)
+static void row_gradient(const struct entropy *e, const float *x, int32_t label, double divisor, float *dx)
 {
-    if (label == LABEL_NONE) {
+    if (label == LABEL_NONE || !(divisor > 0)) {
         memset(dx, 0, (size_t)e->classes * sizeof *dx);
         return;
     }
     const float most = largest(x, e->classes);
-    const double sum = row_sum(x, e->classes, most);
-    const float factor = (float)(1 / (sum * counted));
-    const double share = e->smoothing / ((double)e->classes * counted);
-    const float own = (float)(((double)power_of(x[label], most) / sum - (1 - e->smoothing)) / counted - share);
-    const float all = (float)share;
+    const double sum = row_sum(x, e->classes, most), parts = parts_of(e, label),
+                 weight = class_weight(e->weights, label);
+    const float factor = (float)(parts / (sum * divisor));
+    const double share = e->smoothing / ((double)e->classes * divisor);
+    const float own = (float)((parts * (double)power_of(x[label], most) / sum - (1 - e->smoothing) * weight) / divisor -
+                              share * weight);
+    const bool weighted = e->weights->count && e->smoothing > 0;
+    const float all = weighted ? 0 : (float)share;
 #pragma omp simd
     for (int64_t j = 0; j < e->classes; j++) dx[j] = power_of(x[j], most) * factor - all;
+    for (int64_t j = 0; j < e->classes && weighted; j++) dx[j] -= (float)(share * e->weights->reals[j]);
     dx[label] = own;
 }
 
@@ -174,7 +198,7 @@ static enum status backward(void *state, const struct kernel_args *args)
     if (e->reference) return e->reference->backward(e->state, args);
 #pragma omp parallel for schedule(static) num_threads(e->threads)
     for (int64_t n = 0; n < e->rows; n++)
-        row_gradient(e, (const float *)args->x[0] + n * e->classes, args->labels[n], (double)*args->counted,
+        row_gradient(e, (const float *)args->x[0] + n * e->classes, args->labels[n], *args->divisor,
                      (float *)args->dx[0] + n * e->classes);
     clock_lap(e->backend, CLOCK_OTHER);
     return ST_OK;

@@ -240,20 +240,20 @@ void launch_upsample_gradient(cudaStream_t stream, struct upsample_shape shape, 
 
 enum { NO_LABEL = -1 }; /* as LABEL_NONE of layer.h: the row adds nothing and has no gradient */
 
-/* Rows of x and the class of each; counted: as struct kernel_args has it. pixels: of images N C H W, H * W; else 1. */
+/* Rows of x and the class of each; divisor: as struct kernel_args has it. pixels: of images N C H W, H * W; else 1. */
 struct labelled {
     const float *x;
     const int32_t *labels;
-    const int64_t *counted;
+    const double *divisor;
     int64_t rows, classes, pixels;
 };
 
-/* y = {sum of losses / *counted, correct predictions}; scratch: cross_entropy_scratch() bytes. A label that is not a
+/* y = {sum of losses / *divisor, correct predictions}; scratch: cross_entropy_scratch() bytes. A label that is not a
  * class makes the loss a NaN, since a kernel cannot report an error. */
 void launch_cross_entropy(cudaStream_t stream, struct labelled rows, void *scratch, float *y);
 static inline size_t cross_entropy_scratch(int64_t rows) { return (size_t)rows * 2 * sizeof(double); }
 
-/* dx = (softmax of x - 1 at the label) / *counted. */
+/* dx = (softmax of x - 1 at the label) / *divisor. */
 void launch_cross_entropy_gradient(cudaStream_t stream, struct labelled rows, float *dx);
 
 /* ---- parameter_update_kernels.cu: digests, sums of squares, optimizers. A tensor is cut into pieces of 64 KiB, as by

@@ -10,6 +10,8 @@ static enum status entropy_prepare(struct backend *backend, const struct graph *
 {
     if (node_real(node, "label_smoothing") > 0)
         return fail(ST_SPEC, "cross_entropy on cuda has no label_smoothing yet; expected backend: cpu, or 0");
+    if (node_list(node, "class_weights")->count)
+        return fail(ST_SPEC, "cross_entropy on cuda has no class_weights yet; expected backend: cpu, or none");
     TRY(layer_state_prepare(backend, graph, node, footprint, state));
     const struct layer_state *s = *state;
     footprint->forward_scratch = cross_entropy_scratch(s->x.count / shape_width(&s->x.shape));
@@ -20,7 +22,7 @@ static struct labelled labelled_of(const struct layer_state *s, const struct ker
 {
     const int64_t classes = shape_width(&s->x.shape);
     const int64_t pixels = s->x.shape.rank == 3 && channels_first(&s->x) ? image_pixels(&s->x) : 1;
-    return (struct labelled){args->x[0], args->labels, args->counted, s->x.count / classes, classes, pixels};
+    return (struct labelled){args->x[0], args->labels, args->divisor, s->x.count / classes, classes, pixels};
 }
 
 static enum status entropy_forward(void *state, const struct kernel_args *args)

@@ -62,7 +62,7 @@ __global__ static void total(struct labelled rows, const struct term *terms, flo
     loss = warp_sum(loss);
     correct = warp_sum(correct);
     if (lane() > 0) return;
-    y[0] = *rows.counted > 0 ? (float)(loss / (double)*rows.counted) : 0.0f;
+    y[0] = *rows.divisor > 0 ? (float)(loss / *rows.divisor) : 0.0f;
     y[1] = (float)correct;
 }
 
@@ -83,7 +83,7 @@ __global__ static void softmax_less_label(struct labelled rows, float *dx)
         const double sum = exponential_sum(row, classes, rows.pixels, most);
         for (int64_t j = lane(); j < classes; j += WARP) {
             const double share = exp(row[j * rows.pixels] - most) / sum;
-            const double slope = (share - (j == label ? 1.0 : 0.0)) / (double)*rows.counted;
+            const double slope = (share - (j == label ? 1.0 : 0.0)) / *rows.divisor;
             dx[first_of(rows, n) + j * rows.pixels] = label == NO_LABEL ? 0.0f : (float)slope;
         }
     }

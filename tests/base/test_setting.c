@@ -29,10 +29,10 @@ struct all {
     uint64_t bytes;
     int choice;
     const char *text;
-    struct setting_list ints, texts;
+    struct setting_list ints, texts, reals;
 };
 static const char *const colours[] = {"red", "green", "blue", NULL};
-enum { INTEGER, REAL, TRUTH, BYTES, CHOICE, TEXT, WORD, INTS, TEXTS };
+enum { INTEGER, REAL, TRUTH, BYTES, CHOICE, TEXT, WORD, INTS, TEXTS, LIST_OF_REALS };
 static const struct setting keys[] = {
     [INTEGER] = {"integer", SETTING_INT, offsetof(struct all, integer), -5, 0x1p63, "7", NULL, "an int"},
     [REAL] = {"real", SETTING_REAL, offsetof(struct all, real), -1e308, 1e308, "", NULL, "a real"},
@@ -43,6 +43,7 @@ static const struct setting keys[] = {
     [WORD] = {"word", SETTING_TEXT, offsetof(struct all, text), 0, 0, "green", colours, "a schedule"},
     [INTS] = {"ints", SETTING_INTS, offsetof(struct all, ints), 1, 3, "[1, 2]", NULL, "ints"},
     [TEXTS] = {"texts", SETTING_TEXTS, offsetof(struct all, texts), 0, 0, "", NULL, "texts"},
+    [LIST_OF_REALS] = {"reals", SETTING_REALS, offsetof(struct all, reals), 0, 2, "", NULL, "reals"},
     {.key = NULL}};
 
 Test(setting, reads_what_it_should)
@@ -172,6 +173,19 @@ Test(setting, lists)
     cr_expect(strstr(status_message(), "0 items; expected a list of 1 to 3 integers") != NULL, "%s", status_message());
     cr_assert(setting_set_list(&keys[TEXTS], &all, 2, words, region, &bad) == ST_OK);
     cr_expect(!strcmp(setting_print(&keys[TEXTS], &all, region), "[\"a b\", c]"));
+    cr_assert(setting_set_list(&keys[LIST_OF_REALS], &all, 2, (const char *[]){"0.5", "3"}, region, &bad) == ST_OK);
+    cr_expect(all.reals.count == 2 && all.reals.reals[0] == 0.5 && all.reals.reals[1] == 3);
+    cr_expect(!strcmp(setting_print(&keys[LIST_OF_REALS], &all, region), "[0.5, 3]"));
+    struct all other = {0};
+    setting_share(&keys[LIST_OF_REALS], &other, &keys[LIST_OF_REALS], &all);
+    cr_expect(other.reals.count == 2 && other.reals.reals == all.reals.reals && !other.texts.count);
+    cr_expect(setting_set_list(&keys[LIST_OF_REALS], &all, 2, (const char *[]){"1", "-1"}, region, &bad) == ST_SPEC &&
+              bad == 1);
+    cr_expect(setting_set_list(&keys[LIST_OF_REALS], &all, 2, (const char *[]){"1", "x"}, region, &bad) == ST_SPEC &&
+              bad == 1);
+    cr_expect(setting_set(&keys[LIST_OF_REALS], &all, "x", region) == ST_SPEC &&
+              strstr(status_message(), "'x' is no list"));
+    cr_expect(!strcmp(setting_expected(&keys[LIST_OF_REALS], region), "a list of 0 to 2 numbers"));
     cr_assert(setting_set(&keys[INTS], &all, "9", region) == ST_OK);
     cr_expect(all.ints.count == 1 && all.ints.ints[0] == 9);
 }
@@ -271,7 +285,7 @@ static void walk(const char *what, const struct setting *table, void *object, si
         cr_expect(f->type != SETTING_CHOICE || f->values, "%s.%s has no words", what, f->key);
         cr_expect(setting_find(table, f->key) == f, "%s.%s twice", what, f->key);
         cr_expect(setting_expected(f, region) != NULL);
-        if (!f->preset || setting_unset(f, object) || f->type == SETTING_INTS || f->type == SETTING_TEXTS) continue;
+        if (!f->preset || setting_unset(f, object) || setting_is_list(f)) continue;
         const char *text = setting_print(f, object, region);
         cr_expect(setting_set(f, object, text, region) == ST_OK, "%s.%s: %s", what, f->key, status_message());
         cr_expect(!strcmp(text, setting_print(f, object, region)), "%s.%s: %s", what, f->key, text);

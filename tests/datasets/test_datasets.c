@@ -252,6 +252,38 @@ Test(datasets, synthetic_pixels_have_labels)
     dataset_close(dataset);
 }
 
+/* A target is the sample without its noise, whose deviation is 1; samples of a class have the same. */
+Test(datasets, images_as_labels_are_without_noise)
+{
+    enum { SAMPLES = 40, ELEMENTS = 6 * 5 * 2 };
+    static const int64_t dims[] = {6, 5, 2};
+    struct dataset_settings settings = {
+        .shape = {3, {dims}}, .classes = 4, .labels = LABELS_IMAGE, .samples = SAMPLES, .shuffle = true};
+    struct dataset *dataset, *plain;
+    double sum = 0, squares = 0;
+    cr_assert(dataset_open("synthetic", &settings, 1, &dataset) == ST_OK, "%s", status_message());
+    settings.labels = LABELS_SAMPLE;
+    cr_assert(dataset_open("synthetic", &settings, 1, &plain) == ST_OK, "%s", status_message());
+    cr_assert(dataset->labels == ELEMENTS && shape_equal(&dataset->target, &dataset->shape) && !plain->target.rank);
+    for (int64_t n = 0; n < SAMPLES; n++) {
+        float x[ELEMENTS], same[ELEMENTS], target[ELEMENTS], other[ELEMENTS];
+        int32_t label[ELEMENTS], of[2];
+        cr_assert(dataset->kind->sample(dataset, SPLIT_TRAIN, n, x, label) == ST_OK);
+        memcpy(target, label, sizeof target);
+        cr_assert(plain->kind->sample(plain, SPLIT_TRAIN, n, same, &of[0]) == ST_OK && !memcmp(x, same, sizeof x));
+        for (int i = 0; i < ELEMENTS; i++) sum += x[i] - target[i], squares += pow((double)x[i] - target[i], 2);
+        for (int64_t k = 0; k < n; k++) { /* samples of a class have one target */
+            cr_assert(dataset->kind->sample(dataset, SPLIT_TRAIN, k, same, label) == ST_OK);
+            memcpy(other, label, sizeof other);
+            cr_assert(plain->kind->sample(plain, SPLIT_TRAIN, k, same, &of[1]) == ST_OK);
+            cr_assert((memcmp(other, target, sizeof other) == 0) == (of[0] == of[1]));
+        }
+    }
+    cr_assert(fabs(sum) < 4 * sqrt(SAMPLES * ELEMENTS) && fabs(squares / (SAMPLES * ELEMENTS) - 1) < 0.1, "%g, %g", sum,
+              squares);
+    dataset_close(dataset), dataset_close(plain);
+}
+
 Test(datasets, refuse_invalid_shapes)
 {
     static const int64_t zero[] = {4, 0, 3}, huge[] = {1 << 30, 1 << 30, 3};

@@ -40,7 +40,7 @@ Test(labels, without_an_output_are_refused_when_planning)
     write_spec(&cli, UNITS, "");
     snprintf(says, sizeof says, "data: training sample %d of data set 'cifar10' (", first);
     expect_refused(&cli, says);
-    snprintf(says, sizeof says, ") has label %d; expected 0..2, as the model has 3 outputs",
+    snprintf(says, sizeof says, ") has label %d; expected 0..2, as the model has 3 classes",
              hand_made_label(first / HAND_CIFAR_RECORDS, first % HAND_CIFAR_RECORDS));
     expect_refused(&cli, says);
     write_spec(&cli, UNITS, "loss: sum\n"); /* reads no labels */
@@ -50,6 +50,50 @@ Test(labels, without_an_output_are_refused_when_planning)
     write_spec(&cli, 12, "");
     cli_expect(&cli, 0, "plan hand.yaml");
     cli_close(&cli);
+}
+
+/* Classes for a loss that reads targets, and the other way round; targets of another shape; a class too many. */
+Test(labels, of_another_kind_are_refused_when_planning)
+{
+    static const struct {
+        const char *more, *loss, *says;
+        int channels;
+    } cases[] = {
+        {"", "loss: mse",
+         "loss: mse reads numbers as targets, but the labels of data set 'synthetic' are classes; expected data such "
+         "as "
+         "{name: synthetic, labels: image}, or another loss",
+         1},
+        {", labels: image", "loss: bce",
+         "data: the labels of data set 'synthetic' are numbers here, but loss bce reads labels that are classes; "
+         "expected other data.labels, or loss: mse",
+         1},
+        {", labels: image", "loss: dice", "but loss dice reads labels that are classes", 3},
+        {", labels: image", "loss: sum", "but loss sum reads labels that are classes", 1},
+        {", labels: image", "", "but loss cross_entropy reads labels that are classes", 3},
+        {", labels: image", "loss: mse",
+         "model: loss mse reads an output 4x3x2, but the targets of data set 'synthetic' are 4x3x1; expected the same "
+         "shape",
+         2},
+        {", labels: pixel", "loss: bce", "has label 2; expected 0..1, as the model has 2 classes", 1},
+        {", labels: pixel", "loss: {name: dice, smooth: 0.1}", "has label 2; expected 0..1, as the model has 2 classes",
+         1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct cli cli;
+        char spec[1024];
+        cli_open(&cli);
+        snprintf(spec, sizeof spec,
+                 "rematch: 1\nname: kinds\nmodel: {layers: [conv: {channels: %d, kernel: 1}]}\n"
+                 "data: {name: synthetic, shape: [4, 3, 1], classes: 3%s}\nbatch: 2\nsteps: 1\n"
+                 "optimizer: {lr: 0.1}\nbackend: ref\n%s\n",
+                 cases[i].channels, cases[i].more, cases[i].loss);
+        cli_file(&cli, "kinds.yaml", spec);
+        cli_expect(&cli, 2, "plan kinds.yaml");
+        cli_complains(&cli, cases[i].says);
+        cr_assert(cli_repeats(&cli, "error: ") == 1, "%s", cli.err);
+        cli_close(&cli);
+    }
 }
 
 /* A loss reads a label for each row of its input, and the data has so many. */
@@ -70,7 +114,7 @@ Test(labels, of_another_number_are_refused_when_planning)
          "model: loss cross_entropy reads 6 labels a sample from its input 2x3x4, but data set 'synthetic' has 1; "
          "expected a vector"},
         {"[embedding: {vocabulary: 300, positions: 8, units: 3}, linear: {units: 4}]",
-         "synthetic-text, length: 8, vocabulary_size: 9", "; expected 0..3, as the model has 4 outputs"},
+         "synthetic-text, length: 8, vocabulary_size: 9", "; expected 0..3, as the model has 4 classes"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct cli cli;

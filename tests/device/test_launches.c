@@ -155,7 +155,7 @@ static void check_losses(int64_t batch, int64_t classes)
     float *x = numbers(all, 0);
     int32_t *labels = array_here(bytes);
     double loss = 0, correct = 0;
-    int64_t counted = 0;
+    double counted = 0;
     for (int64_t i = 0; i < all; i++) x[i] = roundf(x[i] / 4);
     for (int64_t n = 0; n < batch; n++) {
         const float *row = x + n * classes;
@@ -177,7 +177,7 @@ static void check_losses(int64_t batch, int64_t classes)
     launch_cross_entropy(stream, rows, scratch, y_there);
     launch_cross_entropy_gradient(stream, rows, dx_there);
     const float *y = array_download(y_there, 2 * sizeof *y), *dx = array_download(dx_there, (size_t)all * sizeof *dx);
-    const double mean = loss / (double)counted;
+    const double mean = loss / counted;
     cr_assert(fabs((double)y[0] - mean) <= 1e-6 * mean && (double)y[1] == correct, "%d x %d: %g and %g, not %g and %g",
               (int)batch, (int)classes, (double)y[0], (double)y[1], mean, correct);
     for (int64_t i = 0; i < all; i++)

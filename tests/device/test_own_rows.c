@@ -236,12 +236,12 @@ static void fill_arguments(struct pair *p)
     const int64_t count = BATCH * graph_labels(p->graph);
     const size_t bytes = (size_t)count * sizeof(int32_t);
     int32_t *labels = array_here(bytes);
-    int64_t *counted = array_here(sizeof *counted);
+    double *divisor = array_here(sizeof *divisor);
     for (int64_t n = 0; n < count; n++) labels[n] = (int32_t)(7 * n % shape_width(&value[0].shape));
     for (int64_t n = 4; n < count; n += 5) labels[n] = LABEL_NONE;
-    for (int64_t n = 0; n < count; n++) *counted += labels[n] != LABEL_NONE;
+    for (int64_t n = 0; n < count; n++) *divisor += labels[n] != LABEL_NONE;
     p->host.labels = labels, p->there.labels = array_upload(labels, bytes);
-    p->host.counted = counted, p->there.counted = array_upload(counted, sizeof *counted);
+    p->host.divisor = divisor, p->there.divisor = array_upload(divisor, sizeof *divisor);
 }
 
 static size_t scratch_of(const struct footprint *f)

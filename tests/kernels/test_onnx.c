@@ -57,13 +57,14 @@ static void run(const struct onnx_layer *layer, const struct onnx_test *test, co
     put(&s, layer);
     struct kernel_args args = subject_args(&s);
     int32_t *labels = calloc((size_t)c.batch, sizeof *labels);
-    int64_t counted = c.batch;
+    double divisor = (double)c.batch;
     cr_assert(labels != NULL);
     if (layer->labels != NULL) {
         memcpy(labels, layer->labels, (size_t)c.batch * sizeof *labels);
+        divisor = s.node->layer->divisor(s.node->settings, &c.x, c.batch, labels);
         mirror_add(&s.mirror, labels, (size_t)c.batch * sizeof *labels);
-        mirror_add(&s.mirror, &counted, sizeof counted);
-        args.labels = labels, args.counted = &counted;
+        mirror_add(&s.mirror, &divisor, sizeof divisor);
+        args.labels = labels, args.divisor = &divisor;
     }
     subject_forward(&s, &args);
     check_outputs(&s, layer, test, where);

@@ -136,9 +136,19 @@ static const struct layer_case {
     {"cross_entropy", {2, {5, 9}}, {0}},
     {"cross_entropy", {3, {3, 2, 7}}, {0}},
     {"cross_entropy", {2, {5, 9}}, {.label_smoothing = 0.3}},
+    {"cross_entropy", {1, {4}}, {.class_weights = WEIGHTS(0.5, 2, 0, 1)}},
+    {"cross_entropy", {2, {5, 4}}, {.class_weights = WEIGHTS(0.5, 2, 0, 1), .label_smoothing = 0.3}},
+    {"linear_cross_entropy", {2, {5, 6}}, {.units = 4, .chunks = 4, .class_weights = WEIGHTS(0.5, 2, 0, 1)}},
     {"linear_cross_entropy", {1, {6}}, {.units = 9, .chunks = 2, .bias = true, .label_smoothing = 0.1}},
     {"linear_cross_entropy", {2, {5, 6}}, {.units = 9, .chunks = 4}},
     {"linear_cross_entropy", {2, {5, 6}}, {.units = 7, .chunks = 1, .bias = true}},
+    {"bce", {1, {1}}, {0}},
+    {"bce", {2, {5, 1}}, {0}},
+    {"bce", {3, {3, 2, 1}}, {0}},
+    {"dice", {3, {4, 3, 3}}, {.smooth = 1}},
+    {"dice", {3, {5, 2, 1}}, {.smooth = 1e-5}},
+    {"mse", {3, {4, 3, 2}}, {0}},
+    {"mse", {1, {9}}, {0}},
     {"sum", {3, {4, 3, 2}}, {0}},
 };
 enum { CASES = sizeof cases / sizeof *cases };
@@ -336,8 +346,9 @@ static void check_loss(const char *backend, int c)
     single_open(&one, backend, cases[c].layer, &cases[c].settings, &cases[c].input, 300, RELU_OUTPUT);
     single_open(&ref, "ref", cases[c].layer, &cases[c].settings, &cases[c].input, 300, RELU_OUTPUT);
     const bool logical = one.graph->value[0].layout == 0; /* tests/device/test_own_rows.c has the other layout */
-    for (int64_t n = 1; n < *ref.counted; n += 3) one.labels[n] = ref.labels[n] = LABEL_NONE;
-    *one.counted = *ref.counted += 7;
+    for (int64_t n = 1; n < 300 * graph_labels(ref.graph) && !graph_targets(ref.graph); n += 3)
+        one.labels[n] = ref.labels[n] = LABEL_NONE;
+    *one.divisor = *ref.divisor += 7;
     single_forward(&one), single_forward(&ref);
     single_backward(&one), single_backward(&ref);
     for (int i = 0; i < 2 && logical; i++)

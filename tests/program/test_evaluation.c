@@ -201,19 +201,81 @@ Test(evaluation, of_pixels_is_equal_under_recomputation)
     }
 }
 
-/* The copies that fill the last batch do not count. */
+/* What the file holds as targets of losses.yaml: the batches without their noise, which is less than sqrt(3). */
+static void check_targets(struct cli *cli)
+{
+    enum { NUMBERS = 4 * 4 * 8 * 10 * 2 };
+    char path[512];
+    double squares = 0;
+    cli_run(cli, "rm -r results", "run losses.yaml --only variant record.state=true");
+    cr_assert(cli->code == 0, "%s%s", cli->out, cli->err);
+    cli_run(cli, "mv results/losses/*.h5 run.h5", "verify run.h5");
+    cr_assert(cli->code == 0, "%s%s", cli->out, cli->err);
+    snprintf(path, sizeof path, "%s/run.h5", cli->folder);
+    float *x = floats_of(path, "/state/x", NUMBERS), *target = floats_of(path, "/state/targets", NUMBERS);
+    for (int i = 0; i < NUMBERS; i++) {
+        const double noise = (double)x[i] - (double)target[i];
+        cr_assert(fabs(noise) < 1.7321);
+        squares += noise * noise / NUMBERS;
+    }
+    cr_assert(fabs(squares - 1) < 0.1, "%g", squares);
+    free(x), free(target);
+}
+
+/* The other losses of images, recomputed, in slices and evaluated; a loss without predictions is not evaluated. */
+Test(evaluation, of_other_losses_is_equal_under_recomputation)
+{
+    static const char *const settings[] = {"backend=ref", "backend=cpu slices=2",
+                                           "memory=dynamic rng=stash record.state=true"};
+    static const struct {
+        const char *loss, *labels;
+        int channels;
+    } losses[] = {
+        {"dice", "pixel, classes: 4", 4},
+        {"{name: dice, smooth: 0.01}", "pixel, classes: 2", 1},
+        {"bce", "pixel, classes: 2", 1},
+        {"{name: cross_entropy, class_weights: [1, 2.5, 0, 0.5], label_smoothing: 0.1}", "pixel, classes: 4", 4},
+        {"mse", "image", 2}};
+    for (size_t l = 0; l < sizeof losses / sizeof *losses; l++) {
+        struct cli cli;
+        char text[2048], command[128];
+        cli_open(&cli);
+        snprintf(
+            text, sizeof text,
+            "rematch: 1\nname: losses\nmodel:\n  layers:\n    - conv: {channels: 6, kernel: 3, padding: 1, "
+            "activation: relu}\n    - max_pool: {kernel: 2}\n    - dropout: {rate: 0.2}\n    - conv: {channels: 8, "
+            "kernel: 3, padding: 1}\n    - upsample: {factor: 2}\n    - conv: {channels: %d, kernel: 1}\n"
+            "data: {name: synthetic, shape: [8, 10, 2], labels: %s, samples: 10}\nbatch: 4\nsteps: 4\n"
+            "optimizer: {lr: 0.5}\nloss: %s\n%spolicy: {name: segments, segments: 2, unit: stage, keep_last: "
+            "false}\n",
+            losses[l].channels, losses[l].labels, losses[l].loss, strcmp(losses[l].loss, "mse") ? "eval: test\n" : "");
+        cli_file(&cli, "losses.yaml", text);
+        for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+            snprintf(command, sizeof command, "run losses.yaml %s", settings[i]);
+            cli_expect(&cli, 0, command);
+            cli_says(&cli, "EQUAL IN EVERY BIT");
+        }
+        if (!strcmp(losses[l].loss, "mse")) check_targets(&cli);
+        cli_close(&cli);
+    }
+}
+
+/* The copies that fill the last batch do not count; nor do weights of classes in chunks differ from those of whole
+ * logits. */
 Test(evaluation, counts_every_label_once_whatever_the_batch)
 {
     static const char *const batches[] = {"batch=10", "batch=5", "batch=4", "batch=3", "batch=9"};
+    static const char *const losses[] = {"", "'loss={class_weights: [1, 2, 0, 1, 1, 3, 1, 1, 1, 0.5, 1, 9]}'",
+                                         "'loss={chunks: 3, class_weights: [1, 2, 0, 1, 1, 3, 1, 1, 1, 0.5, 1, 9]}'"};
     float first[2] = {0}, figures[2];
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 15; i++) {
         struct cli cli;
-        char path[512], settings[80];
+        char path[512], settings[160];
         cli_open(&cli);
         cli_file(&cli, "tokens.yaml", token_spec);
-        snprintf(settings, sizeof settings, "%s steps=1 optimizer.lr=1e-9", batches[i]);
+        snprintf(settings, sizeof settings, "%s steps=1 optimizer.lr=1e-9 %s", batches[i % 5], losses[i / 5]);
         run_tokens(&cli, settings, path, figures);
-        if (i == 0) first[0] = figures[0], first[1] = figures[1];
+        if (i == 0 || i == 5) first[0] = figures[0], first[1] = figures[1];
         cr_assert(fabsf(figures[0] - first[0]) < 1e-6F * first[0], "%g, not %g", (double)figures[0], (double)first[0]);
         cr_assert(fabsf(figures[1] - first[1]) < 1e-6F, "%g, not %g", (double)figures[1], (double)first[1]);
         cli_close(&cli);

@@ -91,7 +91,7 @@ static struct kernel_args send(struct mirror *mirror, const struct kernel_args *
     for (int i = 0; i < NODE_STATES_MAX; i++) there.states[i] = twin(mirror, args->states[i]);
     there.y = twin(mirror, args->y), there.dy = twin(mirror, args->dy), there.once = twin(mirror, args->once);
     there.saved = twin(mirror, args->saved), there.scratch = twin(mirror, args->scratch);
-    there.labels = twin(mirror, args->labels), there.counted = twin(mirror, args->counted);
+    there.labels = twin(mirror, args->labels), there.divisor = twin(mirror, args->divisor);
     there.draw.mask = twin(mirror, args->draw.mask);
     if (mirror->passes++ % 2 == 0) return there;
     backend->kind->upload(backend, mirror->moment, &args->draw.position, sizeof args->draw.position);

@@ -13,16 +13,16 @@
 static const struct member {
     const char *key;
     size_t offset, size;
-} members[] = {MEMBER(channels),  MEMBER(units),          MEMBER(kernel),    MEMBER(stride),
-               MEMBER(padding),   MEMBER(activation),     MEMBER(init),      MEMBER(bias),
-               MEMBER(rate),      MEMBER(epsilon),        MEMBER(token),     MEMBER(heads),
-               MEMBER(save),      MEMBER(vocabulary),     MEMBER(positions), MEMBER(segments),
-               MEMBER(momentum),  MEMBER(variance),       MEMBER(affine),    MEMBER(groups),
-               MEMBER(factor),    MEMBER(count_padding),  MEMBER(causal),    MEMBER(kv_heads),
-               MEMBER(rope),      MEMBER(slope),          MEMBER(by),        MEMBER(height),
-               MEMBER(ceil_mode), MEMBER(output_padding), MEMBER(top),       MEMBER(bottom),
-               MEMBER(left),      MEMBER(right),          MEMBER(chunks),    MEMBER(label_smoothing),
-               MEMBER(dilation)};
+} members[] = {MEMBER(channels),      MEMBER(units),          MEMBER(kernel),    MEMBER(stride),
+               MEMBER(padding),       MEMBER(activation),     MEMBER(init),      MEMBER(bias),
+               MEMBER(rate),          MEMBER(epsilon),        MEMBER(token),     MEMBER(heads),
+               MEMBER(save),          MEMBER(vocabulary),     MEMBER(positions), MEMBER(segments),
+               MEMBER(momentum),      MEMBER(variance),       MEMBER(affine),    MEMBER(groups),
+               MEMBER(factor),        MEMBER(count_padding),  MEMBER(causal),    MEMBER(kv_heads),
+               MEMBER(rope),          MEMBER(slope),          MEMBER(by),        MEMBER(height),
+               MEMBER(ceil_mode),     MEMBER(output_padding), MEMBER(top),       MEMBER(bottom),
+               MEMBER(left),          MEMBER(right),          MEMBER(chunks),    MEMBER(label_smoothing),
+               MEMBER(class_weights), MEMBER(smooth),         MEMBER(dilation)};
 
 static _Thread_local max_align_t own[64];
 
@@ -55,8 +55,8 @@ const void *settings_of(const struct layer *layer, const struct settings *settin
 
 bool backend_refuses(const char *backend, const struct settings *settings)
 {
-    return strcmp(backend, "cuda") == 0 &&
-           (settings->rope || settings->kv_heads || settings->label_smoothing > 0 || settings->dilation > 1);
+    return strcmp(backend, "cuda") == 0 && (settings->rope || settings->kv_heads || settings->label_smoothing > 0 ||
+                                            settings->class_weights.count || settings->dilation > 1);
 }
 
 float range_of(const struct layer *layer)

@@ -20,7 +20,7 @@ struct settings {
     int64_t channels, units, kernel, stride, padding;
     int activation, init;
     bool bias;
-    double rate, epsilon, slope, by, label_smoothing;
+    double rate, epsilon, slope, by, label_smoothing, smooth;
     int64_t token, heads, kv_heads;
     int save;
     int64_t vocabulary, positions, segments;
@@ -31,7 +31,16 @@ struct settings {
     int variance;
     bool affine, count_padding, ceil_mode, causal, rope;
     int64_t groups, dilation, factor, height, output_padding, top, bottom, left, right, chunks;
+    struct setting_list class_weights;
 };
+
+#define WEIGHTS(...)                                                                                                   \
+    {                                                                                                                  \
+        sizeof((double[]){__VA_ARGS__}) / sizeof(double),                                                              \
+        {                                                                                                              \
+            .reals = (const double[]) { __VA_ARGS__ }                                                                  \
+        }                                                                                                              \
+    }
 
 /* Whether the backend has no kernel for a layer with these settings, and says so. */
 bool backend_refuses(const char *backend, const struct settings *settings);

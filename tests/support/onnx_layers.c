@@ -264,12 +264,19 @@ static const char *express_batch_norm(const struct onnx_test *test, struct regio
     return NULL;
 }
 
+static struct setting_list weights_of(const struct onnx_tensor *tensor, struct region *region)
+{
+    double *weights;
+    NEW(region, weights, (size_t)tensor->elements);
+    for (int64_t i = 0; i < tensor->elements; i++) weights[i] = (double)tensor->floats[i];
+    return (struct setting_list){(size_t)tensor->elements, {.reals = weights}};
+}
+
 /* Rows of classes, those with the label that is to be ignored left out. Logarithms of probabilities are not an output
  * of the layer. */
 static const char *express_loss(const struct onnx_test *test, struct region *region, struct onnx_layer *l)
 {
     const struct onnx_tensor *x = onnx_input(test, 0), *label = onnx_input(test, 1);
-    REFUSE_IF(onnx_input(test, 2) != NULL, "weights of classes");
     REFUSE_IF(strcmp(onnx_text(test, "reduction", "mean"), "mean") != 0, "a loss that is not a mean");
     const int64_t classes = product(x, 1, 2);
     cr_assert(label->elements * classes == x->elements, "%s: not a label for each row", test->folder);
@@ -287,6 +294,7 @@ static const char *express_loss(const struct onnx_test *test, struct region *reg
     l->c.x = (struct shape){1, {classes}};
     l->x[0] = kept;
     l->labels = labels;
+    if (onnx_input(test, 2)) l->c.settings.class_weights = weights_of(onnx_input(test, 2), region);
     l->y = onnx_output(test, 0)->floats;
     return NULL;
 }

@@ -81,7 +81,7 @@ void single_open(struct single *single, const char *backend, const char *layer, 
         single->running[i] = memory(single, single->running_bytes[i]);
     }
     single->labels = memory(single, (size_t)(batch * graph_labels(single->graph)) * sizeof *single->labels);
-    single->counted = memory(single, sizeof *single->counted);
+    single->divisor = memory(single, sizeof *single->divisor);
     single->draw = (struct draw){.mode = RNG_COUNTER, .seed = 7, .node = 3, .step = 5};
     single_fill(single, 0);
 }
@@ -92,7 +92,7 @@ void single_close(struct single *single)
     for (int i = 0; i < NODE_PARAMETERS_MAX; i++) free(single->parameter[i]), free(single->gradient[i]);
     for (int i = 0; i < NODE_STATES_MAX; i++) free(single->running[i]);
     free(single->y), free(single->dy), free(single->saved), free(single->once), free(single->scratch);
-    free(single->labels), free(single->counted);
+    free(single->labels), free(single->divisor);
     mirror_close(&single->mirror);
     network_destroy(single->network);
     graph_destroy(single->graph);
@@ -126,9 +126,21 @@ void single_fill(struct single *single, uint32_t seed)
     }
     const uint32_t classes = (uint32_t)(single->node->layer->predicts ? graph_classes(single->graph)
                                                                       : shape_width(&single->graph->value[0].shape));
-    *single->counted = single->batch * graph_labels(single->graph);
-    for (uint32_t n = 0; n < *single->counted; n++)
+    const uint32_t labels = (uint32_t)(single->batch * graph_labels(single->graph));
+    for (uint32_t n = 0; n < labels; n++)
         single->labels[n] = (int32_t)(rng_words(99, RNG_DATA, n, seed, 4, 0).word[0] % classes);
+    if (single->node->layer->targets) single_random((float *)(void *)single->labels, labels * sizeof(float), seed, 4);
+    single_divide(single);
+}
+
+void single_divide(struct single *single)
+{
+    const struct layer *layer = single->node->layer;
+    const int64_t labels = single->batch * graph_labels(single->graph);
+    const struct shape *x = &single->graph->value[single->node->inputs[0]].shape;
+    *single->divisor = 0;
+    for (int64_t n = 0; n < labels; n++) *single->divisor += single->labels[n] != LABEL_NONE;
+    if (layer->divisor) *single->divisor = layer->divisor(single->node->settings, x, single->batch, single->labels);
 }
 
 struct kernel_args single_args(const struct single *single)
@@ -139,7 +151,7 @@ struct kernel_args single_args(const struct single *single)
                                .once = single->evaluate ? NULL : single->once,
                                .scratch = single->scratch,
                                .labels = single->labels,
-                               .counted = single->counted,
+                               .divisor = single->divisor,
                                .draw = single->draw,
                                .evaluate = single->evaluate,
                                .first = !single->evaluate,

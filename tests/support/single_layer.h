@@ -25,7 +25,7 @@ struct single {
     size_t running_bytes[NODE_STATES_MAX];
     float *running[NODE_STATES_MAX];
     int32_t *labels;
-    int64_t *counted; /* all of them; where a test has others, it says how many */
+    double *divisor;  /* of these labels; where a test has others, it calls single_divide() */
     struct draw draw; /* counter, a fixed seed */
     bool evaluate;
     struct mirror mirror;
@@ -40,6 +40,9 @@ void single_close(struct single *single);
 /* Inputs and parameters uniform in [-1, 1), running state in [1, 2), sentences where the input is text, labels uniform;
  * another seed, other numbers. */
 void single_fill(struct single *single, uint32_t seed);
+
+/* Sets the divisor to that of the labels. */
+void single_divide(struct single *single);
 
 /* bytes / 4 numbers uniform in [-1, 1), stream number which of seed. */
 void single_random(float *x, size_t bytes, uint32_t seed, uint32_t which);

@@ -402,6 +402,40 @@ static int chunked(struct graph *graph)
     return add(graph, "linear_cross_entropy", loss, decoder_blocks(graph), -1);
 }
 
+/* As the decoder, by a loss that weighs classes, one of them not at all. */
+static int weighted(struct graph *graph)
+{
+    static const double weights[20] = {1, 0.5, 2, 0, 1, 0.1, 3, 1, 1, 0.7, 1, 1, 0.2, 1, 1.5, 1, 1, 0.9, 1, 4};
+    const struct settings loss = {.label_smoothing = 0.1, .class_weights = {20, {.reals = weights}}};
+    return add(graph, "cross_entropy", loss, decoder(graph), -1);
+}
+
+/* A number for each channel of each pixel, read by that loss. */
+static int pixelwise(struct graph *graph, int64_t channels, const char *loss)
+{
+    static const struct settings window = {.kernel = 3, .stride = 1, .padding = 1};
+    begin(graph, "down");
+    const int outer = conv(graph, 8, ACTIVATION_RELU, 0);
+    int v = dropout(graph, 0.2, conv(graph, 12, ACTIVATION_RELU, add(graph, "max_pool", window, outer, -1)));
+    graph_group_end(graph);
+    begin(graph, "up");
+    v = conv(graph, 8, ACTIVATION_RELU, concat(graph, v, outer));
+    v = linear(graph, channels, ACTIVATION_NONE, add(graph, "tokens", (struct settings){.rate = 0}, v, -1));
+    v = add(graph, "pixels", (struct settings){.height = 6}, v, -1);
+    graph_group_end(graph);
+    return add(graph, loss, (struct settings){.smooth = 1}, v, -1);
+}
+
+static int dice(struct graph *graph) { return pixelwise(graph, 3, "dice"); }
+static int bce(struct graph *graph) { return pixelwise(graph, 1, "bce"); }
+static int mse(struct graph *graph) { return pixelwise(graph, 2, "mse"); }
+
+const struct net loss_nets[] = {{"weighted", weighted, {2, {3, 7}}, 3, 20},
+                                {"dice", dice, {3, {6, 5, 3}}, 3, 3},
+                                {"bce", bce, {3, {6, 5, 3}}, 3, 2},
+                                {"mse", mse, {3, {6, 5, 3}}, 3, 1},
+                                {NULL, NULL, {0}, 0, 0}};
+
 const struct net chunked_net = {"chunked", chunked, {2, {3, 7}}, 3, 20};
 const struct net tied_net = {"tied", tied, {2, {3, 7}}, 3, 20};
 const struct net gated_net = {"gated", gated, {3, {8, 8, 3}}, 3, 4};
@@ -450,7 +484,9 @@ struct bound_net net_bind(const struct net *net, enum relu_save relu_save)
 void net_labels(const struct graph *graph, int64_t first, uint32_t step, int64_t classes, int32_t *labels)
 {
     const int64_t each = graph_labels(graph);
-    for (int64_t s = 0; s < graph->batch; s++)
+    for (int64_t i = 0; i < graph->batch * each && graph_targets(graph); i++)
+        ((float *)(void *)labels)[i] = (float)(((first * each + i) * 7 + step * 5) % 23) / 11 - 1;
+    for (int64_t s = 0; s < graph->batch && !graph_targets(graph); s++)
         for (int64_t t = 0; t < each; t++) {
             const bool none = t > 0 && (first + s + 2 * t + step) % 3 == 0;
             labels[s * each + t] = none ? LABEL_NONE : (int32_t)((first + s + t + step) % classes);

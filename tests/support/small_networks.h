@@ -29,6 +29,9 @@ extern const struct net gated_net, vision_net;
 /* Nor this: a decoder with its loss in chunks, which a device has not either. */
 extern const struct net chunked_net;
 
+/* Nor these, ended by a NULL name: one for each loss that a device has not. */
+extern const struct net loss_nets[];
+
 /* Nor this: nets[7], whose last weight is the embedding's table. */
 extern const struct net tied_net;
 
@@ -47,6 +50,6 @@ struct bound_net net_bind(const struct net *net, enum relu_save relu_save);
 struct bound_net net_bind_to(const char *backend, const struct backend_options *options, const struct net *net,
                              enum relu_save relu_save);
 /* Labels of the graph's batch, whose first sample has that number, at a step; some have none where there are several a
- * sample. */
+ * sample. Or its targets. */
 void net_labels(const struct graph *graph, int64_t first, uint32_t step, int64_t classes, int32_t *labels);
 void net_release(struct bound_net *bound);

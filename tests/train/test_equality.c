@@ -120,6 +120,15 @@ Test(equality, gated_cpu) { compare_all(&gated_net, "cpu", STEPS_MANY); }
 Test(equality, vision_ref) { compare_all(&vision_net, "ref", 2); }
 Test(equality, vision_cpu) { compare_all(&vision_net, "cpu", STEPS_MANY); }
 
+Test(equality, losses_ref)
+{
+    for (const struct net *net = loss_nets; net->name; net++) compare_all(net, "ref", 2);
+}
+Test(equality, losses_cpu)
+{
+    for (const struct net *net = loss_nets; net->name; net++) compare_all(net, "cpu", STEPS_MANY);
+}
+
 static void compare_on_device(const struct net *net)
 {
     if (!backend_opens("cuda")) cr_skip_test("no device");

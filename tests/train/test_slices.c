@@ -98,6 +98,11 @@ static void compare_all_on(const char *backend)
 
 Test(slices, schedules_equal_store_all_ref, .timeout = 600) { compare_all_on("ref"); }
 Test(slices, schedules_equal_store_all_cpu, .timeout = 600) { compare_all_on("cpu"); }
+Test(slices, schedules_equal_store_all_losses, .timeout = 120)
+{
+    compare_on("ref", loss_nets, INT_MAX);
+    compare_on("cpu", loss_nets, INT_MAX);
+}
 /* A loss in chunks of each slice, which adds to the gradients of the slices before by itself. */
 Test(slices, schedules_equal_store_all_chunked, .timeout = 120)
 {
@@ -171,9 +176,9 @@ static void fill(float *to, int64_t count, uint32_t seed)
 static enum status queue(void *exec) { return executor_queue(exec); }
 
 /* The last of some steps of a plan on samples from first on, of a batch that seed stands for; the gradients follow each
- * other. counted: the labels that the loss is the mean over, 0: those of these samples. */
+ * other. divisor: what the loss is divided by, 0: that of these samples. */
 static void gradients_of(const struct bench *b, const struct plan *plan, enum rng_mode rng, int64_t first,
-                         int64_t counted, uint32_t steps, float *gradients, float loss[2])
+                         double divisor, uint32_t steps, float *gradients, float loss[2])
 {
     const int64_t elements = shape_elements(&b->net->input);
     struct executor *exec;
@@ -188,7 +193,7 @@ static void gradients_of(const struct bench *b, const struct plan *plan, enum rn
         memcpy(executor_batch(exec), batch + first * elements, (size_t)(b->graph->batch * elements) * sizeof *batch);
         net_labels(b->graph, first, 0, b->net->classes, executor_labels(exec));
         executor_begin(exec, step);
-        if (counted) b->backend->moment.counted = counted;
+        if (divisor > 0) b->backend->moment.divisor = divisor;
         cr_assert(b->backend->kind->step(b->backend, false, queue, exec) == ST_OK, "%s", status_message());
         cr_assert(b->backend->kind->wait(b->backend) == ST_OK, "%s", status_message());
         executor_end(exec);
@@ -204,11 +209,11 @@ static void gradients_of(const struct bench *b, const struct plan *plan, enum rn
 }
 
 /* Of one step that stores everything. */
-static void stored_gradients(const struct bench *b, int64_t first, int64_t counted, float *gradients, float loss[2])
+static void stored_gradients(const struct bench *b, int64_t first, double divisor, float *gradients, float loss[2])
 {
     plan_auto *plan =
         policy_text_plan(b->network, "store_all", "", &(struct plan_options){.lower = {.drop_dead = true}});
-    gradients_of(b, plan, RNG_COUNTER, first, counted, 1, gradients, loss);
+    gradients_of(b, plan, RNG_COUNTER, first, divisor, 1, gradients, loss);
 }
 
 static size_t parameter_elements(const struct graph *graph)
@@ -241,14 +246,14 @@ static void check_sum(const struct net *net, const char *backend, int64_t slices
     sliced_graph(graph, slices, 0, &source);
     struct bench bench = set_up_graph(net, backend, graph);
     stored_gradients(&bench, 0, 0, whole, loss);
-    const int64_t counted = bench.backend->moment.counted;
+    const double divisor = bench.backend->moment.divisor;
     tear_down(&bench);
     for (int64_t k = 0; k < slices; k++) {
         struct net small = *net;
         small.batch /= slices;
         struct graph *alone = build_undropped(&small);
         bench = set_up_graph(net, backend, alone);
-        stored_gradients(&bench, k * small.batch, counted, one, part);
+        stored_gradients(&bench, k * small.batch, divisor, one, part);
         tear_down(&bench);
         for (size_t i = 0; i < count; i++) sum[i] = k ? sum[i] + one[i] : one[i];
         for (int i = 0; i < 2; i++) total[i] = k ? total[i] + part[i] : part[i];
@@ -262,8 +267,9 @@ static void check_sum(const struct net *net, const char *backend, int64_t slices
 
 Test(slices, gradients_are_the_sum_of_slices_alone)
 {
-    const struct net *const all[] = {&nets[0],   &nets[1],    &nets[4],  &nets[7],    &nets[8],
-                                     &gated_net, &vision_net, &deep_net, &divided_net};
+    const struct net *const all[] = {&nets[0],      &nets[1],      &nets[4],     &nets[7],     &nets[8],
+                                     &gated_net,    &vision_net,   &deep_net,    &divided_net, &loss_nets[0],
+                                     &loss_nets[1], &loss_nets[2], &loss_nets[3]};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         struct net net = *all[i];
         net.batch = 6;

@@ -207,7 +207,7 @@ static enum status compare_batches(struct pair *p)
     static const struct {
         const char *path;
         enum number number;
-    } batches[] = {{"/state/x", NUMBER_F32}, {"/state/labels", NUMBER_I32}};
+    } batches[] = {{"/state/x", NUMBER_F32}, {"/state/labels", NUMBER_I32}, {"/state/targets", NUMBER_F32}};
     for (size_t i = 0; i < sizeof batches / sizeof *batches; i++) {
         const char *path = batches[i].path;
         uint64_t same = 0, rows = p->a->steps < p->b->steps ? p->a->steps : p->b->steps;

@@ -106,12 +106,36 @@ static enum status check_rows(const struct job *job, const struct node *loss)
                 (long long)labels, labels == 1 ? "a vector, as flatten and select make one" : "a row for each of them");
 }
 
+/* Numbers as targets for a loss that reads them, and an output of their shape; else labels that are classes. */
+static enum status check_targets(const struct job *job, const struct node *loss)
+{
+    const struct shape *x = &job->graph->value[loss->inputs[0]].shape, *target = &job->dataset->target;
+    const char *name = loss->layer->name, *data = job->dataset->kind->name;
+    char is[96], expected[96];
+    if (loss->layer->targets && !target->rank)
+        return fail(ST_SPEC,
+                    "loss: %s reads numbers as targets, but the labels of data set '%s' are classes; expected data "
+                    "such as {name: synthetic, labels: image}, or another loss",
+                    name, data);
+    if (!loss->layer->targets && target->rank)
+        return fail(ST_SPEC,
+                    "data: the labels of data set '%s' are numbers here, but loss %s reads labels that are classes; "
+                    "expected other data.labels, or loss: mse",
+                    data, name);
+    if (!target->rank || shape_equal(x, target)) return ST_OK;
+    return fail(ST_SPEC,
+                "model: loss %s reads an output %s, but the targets of data set '%s' are %s; expected the same "
+                "shape",
+                name, shape_print(x, is), data, shape_print(target, expected));
+}
+
 /* Of the splits that the run reads, if the loss uses labels. */
 static enum status check_labels(struct job *job)
 {
     const struct graph *graph = job->graph;
     const struct node *loss = &graph->node[graph->nodes - 1];
     const int64_t classes = graph_classes(graph);
+    TRY(check_targets(job, loss));
     TRY(check_rows(job, loss));
     if (!loss->layer->predicts) return ST_OK;
     TRY(dataset_check_labels(job->dataset, SPLIT_TRAIN, classes));

@@ -231,7 +231,7 @@ enum status record_tensors(struct record *record, bool after, struct executor *e
 
 enum status record_batch(struct record *record, uint32_t step, const float *x, const int32_t *labels)
 {
-    if (record->job->spec->record_state) record_state_batch(&record->h5, step, x, labels);
+    if (record->job->spec->record_state) record_state_batch(&record->h5, record->job->graph, step, x, labels);
     return h5_status(&record->h5);
 }
 

@@ -141,4 +141,4 @@ void record_state_layout(struct h5 *h5, const struct job *job);
 
 /* Before the first step: the initial parameters. After the last: the final parameters and the last gradients. */
 void record_state_tensors(struct h5 *h5, const struct job *job, bool after, struct executor *exec);
-void record_state_batch(struct h5 *h5, uint32_t step, const float *x, const int32_t *labels);
+void record_state_batch(struct h5 *h5, const struct graph *graph, uint32_t step, const float *x, const int32_t *labels);

@@ -43,19 +43,27 @@ static int extent_of(const struct shape *shape, hsize_t *extent)
     return shape->rank;
 }
 
+static const char *labels_path(const struct graph *graph)
+{
+    return graph_targets(graph) ? "/state/targets" : "/state/labels";
+}
+
 static void layout_batches(struct h5 *h5, const struct graph *graph)
 {
+    const char *labels = labels_path(graph);
     hsize_t extent[1 + SHAPE_RANK_MAX] = {(hsize_t)graph->batch};
     int rank = 1 + extent_of(&graph->value[0].shape, extent + 1);
     h5_series(h5, "/state/step", NUMBER_U32, 0, NULL);
     h5_series(h5, "/state/x", NUMBER_F32, rank, extent);
     extent[1] = (hsize_t)graph_labels(graph);
-    h5_series(h5, "/state/labels", NUMBER_I32, graph_labels(graph) > 1 ? 2 : 1, extent);
+    h5_series(h5, labels, graph_targets(graph) ? NUMBER_F32 : NUMBER_I32, graph_labels(graph) > 1 ? 2 : 1, extent);
     h5_scale(h5, "/state/step", "step");
     h5_attach(h5, "/state/x", 0, "/state/step");
-    h5_attach(h5, "/state/labels", 0, "/state/step");
+    h5_attach(h5, labels, 0, "/state/step");
     h5_describe(h5, "/state/x", NULL, "the batch of each step: step, sample, then H W C");
-    h5_describe(h5, "/state/labels", NULL, "class of each sample, or of each of its rows, of each step");
+    h5_describe(h5, labels, NULL,
+                graph_targets(graph) ? "what each number of the output is to be, of each step: step, sample, then H W C"
+                                     : "class of each sample, or of each of its rows, of each step");
 }
 
 void record_state_layout(struct h5 *h5, const struct job *job)
@@ -105,9 +113,9 @@ void record_state_tensors(struct h5 *h5, const struct job *job, bool after, stru
     }
 }
 
-void record_state_batch(struct h5 *h5, uint32_t step, const float *x, const int32_t *labels)
+void record_state_batch(struct h5 *h5, const struct graph *graph, uint32_t step, const float *x, const int32_t *labels)
 {
     h5_append(h5, "/state/x", x);
-    h5_append(h5, "/state/labels", labels);
+    h5_append(h5, labels_path(graph), labels);
     h5_append(h5, "/state/step", &step);
 }

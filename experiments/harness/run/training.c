@@ -136,19 +136,20 @@ static enum status one_step(struct training *t, uint32_t step)
     return record_training_step(t, &s);
 }
 
-/* Adds the loss, the correct predictions and the number of labels of count samples of the evaluated split to sum, in
- * the memory of the training run. */
-static enum status add_samples(struct training *t, int64_t first, int64_t count, double sum[3])
+/* Adds the loss, the correct predictions, the number of labels and what the loss is divided by of count samples of the
+ * evaluated split to sum, in the memory of the training run. */
+static enum status add_samples(struct training *t, int64_t first, int64_t count, double sum[4])
 {
     const struct spec *spec = t->job->spec;
     float loss[2];
     TRY(batches_in_order(t->batches, (enum split)spec->eval_split, first, count, executor_batch(t->exec),
                          executor_labels(t->exec)));
     TRY(executor_run_plan(t->exec, t->job->evaluation, (uint32_t)t->report.steps, loss));
-    const double counted = (double)t->job->backend->moment.counted;
-    sum[0] += (double)loss[0] * counted;
+    const struct step_moment *moment = &t->job->backend->moment;
+    sum[0] += (double)loss[0] * moment->divisor;
     sum[1] += (double)loss[1];
-    sum[2] += counted;
+    sum[2] += (double)moment->counted;
+    sum[3] += moment->divisor;
     return ST_OK;
 }
 
@@ -158,17 +159,17 @@ static enum status one_evaluation(struct training *t)
 {
     const struct spec *spec = t->job->spec;
     const int64_t samples = t->job->dataset->count[spec->eval_split], batch = spec->batch;
-    double sum[3] = {0}, copies[3] = {0};
+    double sum[4] = {0}, copies[4] = {0};
     for (int64_t first = 0; first < samples; first += batch) {
         const int64_t count = samples - first < batch ? samples - first : batch;
         if ((t->report.stopped = signals_pending())) return ST_OK;
         TRY(add_samples(t, first, count, sum));
         if (count == batch) continue;
         TRY(add_samples(t, first + count - 1, 1, copies));
-        for (int i = 0; i < 3; i++) sum[i] -= copies[i] / (double)batch * (double)(batch - count);
+        for (int i = 0; i < 4; i++) sum[i] -= copies[i] / (double)batch * (double)(batch - count);
     }
     const struct eval_record eval = {.step = (uint32_t)t->report.steps,
-                                     .loss = sum[2] > 0 ? (float)(sum[0] / sum[2]) : 0,
+                                     .loss = sum[3] > 0 ? (float)(sum[0] / sum[3]) : 0,
                                      .accuracy = sum[2] > 0 ? (float)(sum[1] / sum[2]) : 0};
     TRY(record_eval(t->record, &eval));
     t->report.accuracy = eval.accuracy;

@@ -300,8 +300,7 @@ static enum status add_chunked(struct building *b, const struct scope *scope, co
         const struct setting *own = setting_find(item->layer->keys, f->key);
         const struct setting *from = own ? own : setting_find(b->spec->loss->keys, f->key);
         const void *object = own ? item->settings : b->spec->loss_settings.bytes;
-        if (!setting_unset(from, object))
-            TRY(setting_set(f, settings, setting_print(from, object, b->region), b->region));
+        if (!setting_unset(from, object)) setting_share(f, settings, from, object);
     }
     return add(b, scope, layer, settings, name, inputs, value);
 }
@@ -450,6 +449,16 @@ static enum status build_list(struct building *b, struct scope scope, const stru
     return ST_OK;
 }
 
+/* What the loss cannot read is an error at its key. */
+static enum status add_loss(struct building *b, const struct scope *scope, int *value)
+{
+    const struct layer *loss = b->spec->loss;
+    if (b->chunked || add(b, scope, loss, b->spec->loss_settings.bytes, loss->name, value, value) == ST_OK)
+        return ST_OK;
+    b->at = NULL;
+    return fail(ST_SPEC, "loss: %s", status_message());
+}
+
 /* An output that nothing reads is an error at its layer. */
 static enum status finish(struct building *b)
 {
@@ -468,8 +477,7 @@ static enum status build_model(struct building *b, const struct layer_list *mode
     b->model = model;
     TRY(find_chunked(b));
     TRY(build_list(b, scope, model, &value));
-    if (!b->chunked)
-        TRY(add(b, &scope, b->spec->loss, b->spec->loss_settings.bytes, b->spec->loss->name, &value, &value));
+    TRY(add_loss(b, &scope, &value));
     TRY(finish(b));
     if (b->spec->relu_after_pool) graph_select_first(b->graph);
     int mixing;

@@ -44,11 +44,6 @@ char *yaml_read_unknown(struct yaml_reader *r, const char *word, const char *con
                        setting_expected(&any, r->region));
 }
 
-static bool is_list(const struct setting *setting)
-{
-    return setting->type == SETTING_INTS || setting->type == SETTING_TEXTS;
-}
-
 /* Whether a text can stand in a list as it is. */
 static bool plain_text(const char *text)
 {
@@ -64,7 +59,7 @@ static void read_list(struct yaml_reader *r, const struct yaml_tree *list, const
     for (int i = 0; i < list->count; i++) {
         const struct yaml_tree *item = list->item[i];
         texts[i] = item->text;
-        if (item->kind == YAML_TEXT && !(item->quoted && setting->type == SETTING_INTS)) continue;
+        if (item->kind == YAML_TEXT && !(item->quoted && setting->type != SETTING_TEXTS)) continue;
         yaml_read_error(r, item, path, setting->key, "%s in a list; expected %s",
                         item->quoted ? "a text in quotes" : kinds[item->kind], setting_expected(setting, r->region));
         return;
@@ -102,7 +97,7 @@ static const char *guess_values(struct yaml_reader *r, const struct yaml_tree *v
                                                                       : NULL;
     const char *full = full_key(r, path, setting->key), *mark = value->mark.source->argument ? "'" : "";
     if (!list) return "";
-    if (is_list(setting)) return region_text(r->region, " (did you mean %s?)", list);
+    if (setting_is_list(setting)) return region_text(r->region, " (did you mean %s?)", list);
     if (!r->keys || !yaml_read_among(full, r->keys)) return "";
     return region_text(r->region, " (for several values: %ssweep%s{%s: %s}%s)", mark, *mark ? "=" : ": ", full, list,
                        mark);
@@ -122,7 +117,7 @@ void yaml_read_value(struct yaml_reader *r, const struct yaml_tree *value, const
                      const struct setting *setting, void *object)
 {
     const char *given = value->text;
-    const bool list = is_list(setting), file = setting->type == SETTING_PATH;
+    const bool list = setting_is_list(setting), file = setting->type == SETTING_PATH;
     const bool place = file || setting->type == SETTING_FOLDER;
     const bool words =
         place || setting->type == SETTING_TEXT || setting->type == SETTING_TEXTS || setting->type == SETTING_CHOICE;
