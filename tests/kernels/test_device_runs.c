@@ -22,6 +22,12 @@ static const char *const ways[] = {
     "memory=dynamic check=recompute",
     "steps=9 eval={split: train, every: 2} data={name: synthetic, shape: [4, 4, 1], classes: 4, samples: 50}",
     "optimizer={name: adamw, lr: 0.01, clip: 0.5} lr_schedule={name: linear, warmup: 2} steps=6",
+    "steps=9 eval={split: train, every: 2} data={name: synthetic, shape: [4, 4, 1], classes: 4, samples: 50} "
+    "optimizer={momentum: 0.9, ema: 0.9} lr_schedule={name: cosine, warmup: 2}",
+    "update=fused optimizer={name: adam, ema: 0.9} lr_schedule={name: step, at: [1]}",
+    "model={layers: [{group: {name: front, layers: [{conv: {channels: 4, kernel: 3}}, {batch_norm: {statistics: "
+    "slice}}, "
+    "relu]}}, flatten, {linear: {units: classes}}]} slices=4 policy={name: sliced, groups: [front]}",
     "relu_save=bits policy={name: optimal, budget: least}",
     joint_parts,
 };

@@ -21,7 +21,8 @@ static const struct member {
                MEMBER(factor),    MEMBER(count_padding),  MEMBER(causal),    MEMBER(kv_heads),
                MEMBER(rope),      MEMBER(slope),          MEMBER(by),        MEMBER(height),
                MEMBER(ceil_mode), MEMBER(output_padding), MEMBER(top),       MEMBER(bottom),
-               MEMBER(left),      MEMBER(right),          MEMBER(chunks),    MEMBER(label_smoothing)};
+               MEMBER(left),      MEMBER(right),          MEMBER(chunks),    MEMBER(label_smoothing),
+               MEMBER(statistics)};
 
 static _Thread_local max_align_t own[64];
 
