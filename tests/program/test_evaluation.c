@@ -108,6 +108,31 @@ Test(evaluation, predicts_with_the_final_running_state)
     }
 }
 
+/* Milestones are epochs where epochs are given: of two steps here; else steps. */
+Test(evaluation, milestones_are_epochs_or_steps)
+{
+    static const char *const lengths[] = {"steps: 4\n", "epochs: 2\n"};
+    for (int epochs = 0; epochs < 2; epochs++) {
+        struct cli cli;
+        char text[512], path[512];
+        snprintf(text, sizeof text,
+                 "rematch: 1\nname: falling\nmodel: {layers: [{linear: {units: classes}}]}\n"
+                 "data: {name: synthetic, shape: [6], classes: 3, samples: 8}\nbatch: 4\n%s"
+                 "optimizer: {lr: 0.5}\nlr_schedule: {name: step, at: [1], gamma: 0.5}\n",
+                 lengths[epochs]);
+        cli_open(&cli);
+        cli_file(&cli, "falling.yaml", text);
+        cli_expect(&cli, 0, "run falling.yaml --only variant");
+        cli_run(&cli, "mv results/falling/*.h5 run.h5", "verify run.h5");
+        snprintf(path, sizeof path, "%s/run.h5", cli.folder);
+        float *rates = floats_of(path, "/steps/lr", 4);
+        for (int step = 0; step < 4; step++)
+            cr_expect(rates[step] == (step >= (epochs ? 2 : 1) ? 0.25F : 0.5F), "epochs %d, step %d", epochs, step);
+        free(rates);
+        cli_close(&cli);
+    }
+}
+
 /* ---- a label for every token ---- */
 
 enum { TEXTS = 10, TOKENS = 5, WORDS = 12, WIDTH = 6 };
