@@ -115,13 +115,23 @@ static bool all_finite(const struct backend *backend)
     return isfinite(backend->outcome_now->loss[0]) && backend->outcome_now->not_finite < 0;
 }
 
+static void move_averages(const struct optimizer_numbers *numbers, int64_t count, float *average,
+                          const float *parameter, int threads)
+{
+    const struct optimizer_numbers n = *numbers;
+#pragma omp parallel for simd schedule(static) num_threads(threads)
+    for (int64_t i = 0; i < count; i++) average_element(n, &average[i], parameter[i]);
+}
+
 static void apply(struct backend *backend, const struct update *update, const struct update_part *p, double scale)
 {
     const struct update_tensor *t = &update->tensor[p->tensor];
     struct optimizer_numbers numbers = backend->now->numbers[t->numbers];
+    const int threads = (int)backend->options.threads;
     numbers.scale = (float)scale;
-    update->optimizer->update(&numbers, p->count, t->parameter + p->first, p->gradient,
-                              t->state ? t->state + p->first : NULL, t->elements, (int)backend->options.threads);
+    update->optimizer->update(&numbers, p->count, t->parameter + p->first, p->gradient, update_state(update, p),
+                              t->elements, threads);
+    if (t->average) move_averages(&numbers, p->count, t->average + p->first, t->parameter + p->first, threads);
 }
 
 static void digest_updated(struct backend *backend, const struct update *update)

@@ -14,9 +14,9 @@
 enum digested { DIGESTED_GRADIENT, DIGESTED_PARAMETER, DIGESTED_STATE, DIGESTEDS };
 
 /* A parameter in the backend's memory, in logical order; gradient: NULL where it is not static; state: copy after copy,
- * NULL: none. */
+ * NULL: none; average: its average, state's first copy, NULL: none. */
 struct update_tensor {
-    float *parameter, *gradient, *state;
+    float *parameter, *gradient, *state, *average;
     int64_t elements;
     int numbers; /* index in the moment's numbers */
 };
@@ -24,7 +24,7 @@ struct update_tensor {
 struct update {
     const struct optimizer *optimizer;
     struct optimizer_settings settings;
-    int states; /* copies of a parameter that the optimizer keeps */
+    int states; /* copies of a parameter that are kept: optimizer_copies() */
     int count;
     struct update_tensor *tensor;
     struct digest *digest[DIGESTEDS]; /* the host's: one a tensor; of the state NULL where there is none */
@@ -40,6 +40,14 @@ struct update_part {
     int64_t first, count;
     float *gradient;
 };
+
+/* What the optimizer itself keeps as state, behind the averages, of a part; NULL: nothing. */
+static inline float *update_state(const struct update *update, const struct update_part *part)
+{
+    const struct update_tensor *t = &update->tensor[part->tensor];
+    const int averages = t->average != NULL;
+    return update->states > averages ? t->state + averages * t->elements + part->first : NULL;
+}
 
 struct backend;
 struct graph;

@@ -4,7 +4,10 @@
  *     y = w h + b,   h = (x - mean) rstd,   rstd = 1 / sqrt(variance + epsilon)
  *
  * over the channel's n values in the batch, the variance divided by n. A training step moves the running state,
- * running = (1 - momentum) running + momentum * the batch's, and an evaluation normalises with it.
+ * running = (1 - momentum) running + momentum * the batch's, and an evaluation normalises with it. With statistics:
+ * slice, a call's samples are a slice of the batch, and a step moves the running state once a slice, in ascending
+ * order, as gradient accumulation does (Hoffer et al., "Train longer, generalize better", 2017: ghost batch
+ * normalisation).
  *
  * The first forward of a training step computes the statistics, mean and rstd of each channel, and then normalises from
  * them; a recomputation only normalises, which gives the same bits. The backward reads x and the statistics: it finds
@@ -17,6 +20,7 @@
 enum { UNBIASED, POPULATION };
 
 static const char *const variance_words[] = {"unbiased", "population", NULL};
+static const char *const statistics_words[] = {"batch", "slice", NULL};
 
 const struct setting batch_norm_keys[] = {
     {SETTING(epsilon), .type = SETTING_REAL, .min = 1e-30, .max = 1, .preset = "1e-5", .doc = "added to the variance"},
@@ -24,6 +28,8 @@ const struct setting batch_norm_keys[] = {
      .doc = "share of the batch's statistics when the running ones move"},
     {SETTING(variance), .type = SETTING_CHOICE, .preset = "unbiased", .values = variance_words,
      .doc = "the running variance: divided by n - 1 (PyTorch), or by n (ONNX)"},
+    {SETTING(statistics), .type = SETTING_CHOICE, .preset = "batch", .values = statistics_words,
+     .doc = "of the whole batch, or of each slice alone; the running state then moves once a slice, in their order"},
     {SETTING(affine), .type = SETTING_BOOL, .preset = "true", .doc = "multiplies by a weight and adds a bias"},
     {SETTING(activation), .type = SETTING_CHOICE, .preset = "none", .values = relu_words,
      .doc = "applied to the output"},

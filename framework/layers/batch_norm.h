@@ -5,7 +5,7 @@
 
 struct settings {
     double epsilon, momentum;
-    int variance, activation;
+    int variance, statistics, activation;
     bool affine;
 };
 

@@ -171,7 +171,8 @@ struct layer {
     const char *family; /* a name that policies may use for several layers ("pool", "norm"), NULL: none */
     int inputs;
     bool reads_batch;   /* its last input is value 0; a model file does not name it */
-    bool mixes_samples; /* a sample's output depends on the other samples of the batch */
+    bool mixes_samples; /* a sample's output depends on the other samples of the batch, or of its slice where the
+                           setting statistics, which such a layer has, is slice */
     bool loss;          /* ends the graph: reads labels, writes {loss, correct predictions} */
     bool predicts;      /* a loss: the mean over the labels, and predictions that can be counted */
     bool binary;        /* a loss that predicts: one channel stands for two classes, the logit of label 1 */

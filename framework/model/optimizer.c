@@ -15,6 +15,9 @@ static const char *const decays_words[] = {"all", "matrices", NULL};
 #define DECAYS                                                                                                         \
     .key = "decays", .type = SETTING_CHOICE, .offset = offsetof(struct optimizer_settings, decays),                    \
     .values = decays_words, .doc = "what decays: every parameter, or none of one dimension (biases, gains of norms)"
+#define EMA                                                                                                            \
+    BETA(ema), .preset = "0",                                                                                          \
+               .doc = "share that averages of the parameters keep in a step, by which evaluations predict; 0: none"
 #define ADDED .doc = "added to the gradient, times the parameter"
 #define MEAN  .doc = "share of the mean gradient that is carried on"
 #define MEAN2 .doc = "share of the mean squared gradient that is carried on"
@@ -33,6 +36,7 @@ static const struct setting sgd_keys[] = {
     {REAL(weight_decay), .max = 1e6, .preset = "0", ADDED},
     {DECAYS, .preset = "all"},
     {CLIP, .preset = "0"},
+    {EMA},
     {.key = NULL}};
 
 static int sgd_state(const struct optimizer_settings *settings) { return settings->momentum != 0; }
@@ -72,6 +76,7 @@ static const struct setting adam_keys[] = {{LR, .preset = "0.001"},
                                            {REAL(weight_decay), .max = 1e6, .preset = "0", ADDED},
                                            {DECAYS, .preset = "all"},
                                            {CLIP, .preset = "0"},
+                                           {EMA},
                                            {.key = NULL}};
 
 static const struct setting adamw_keys[] = {
@@ -82,6 +87,7 @@ static const struct setting adamw_keys[] = {
     {REAL(weight_decay), .max = 1e6, .preset = "0.01", .doc = "times the rate: share of the parameter taken away"},
     {DECAYS, .preset = "all"},
     {CLIP, .preset = "0"},
+    {EMA},
     {.key = NULL}};
 
 static int adam_state(const struct optimizer_settings *settings)
@@ -145,11 +151,19 @@ const struct optimizer *const optimizer_table[] = {&sgd, &adam, &adamw, NULL};
 struct optimizer_numbers optimizer_numbers(const struct optimizer *optimizer, const struct optimizer_settings *settings,
                                            double lr, double scale, uint32_t step, int rank)
 {
-    struct optimizer_numbers numbers = {.scale = (float)scale, .keep = 1};
+    const double ema =
+        step > 0 ? settings->ema : 0; /* the first averages are the parameters, as torch's AveragedModel's */
+    struct optimizer_numbers numbers = {
+        .scale = (float)scale, .keep = 1, .average = (float)ema, .latest = (float)(1 - ema)};
     struct optimizer_settings own = *settings;
     if (own.decays == DECAYS_MATRICES && rank < 2) own.weight_decay = 0;
     optimizer->numbers(&own, lr, step, &numbers);
     return numbers;
+}
+
+int optimizer_copies(const struct optimizer *optimizer, const struct optimizer_settings *settings)
+{
+    return optimizer->state(settings) + (settings->ema > 0);
 }
 
 const struct optimizer *optimizer_find(const char *name)

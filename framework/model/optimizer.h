@@ -13,6 +13,7 @@ struct optimizer_settings {
     double lr, weight_decay;
     int decays;                   /* enum optimizer_decays: all parameters, or those of two dimensions and more */
     double clip;                  /* largest L2 norm of all gradients together, 0: any */
+    double ema;                   /* share of the parameters' averages that a step keeps, 0: there are none */
     double momentum;              /* sgd */
     bool nesterov;                /* sgd */
     double beta1, beta2, epsilon; /* adam, adamw */
@@ -21,7 +22,7 @@ struct optimizer_settings {
 struct optimizer {
     const char *name, *doc;
     const struct setting *keys;
-    /* Copies of the parameters kept as state under these settings. */
+    /* Copies of the parameters kept as state under these settings, besides their averages. */
     int (*state)(const struct optimizer_settings *settings);
     /* Sets its numbers of the step-th step, from 0, at learning rate lr; the others keep their neutral values. */
     void (*numbers)(const struct optimizer_settings *settings, double lr, uint32_t step,
@@ -37,6 +38,9 @@ struct optimizer {
  * times scale. */
 struct optimizer_numbers optimizer_numbers(const struct optimizer *optimizer, const struct optimizer_settings *settings,
                                            double lr, double scale, uint32_t step, int rank);
+
+/* All copies of the parameters kept as state; the averages are the first. */
+int optimizer_copies(const struct optimizer *optimizer, const struct optimizer_settings *settings);
 
 const struct optimizer *optimizer_find(const char *name);
 extern const struct optimizer *const optimizer_table[];

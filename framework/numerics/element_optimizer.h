@@ -25,6 +25,7 @@ struct optimizer_numbers {
     float beta2, rest2;
     float second; /* 1 / sqrt(1 - beta2^t): against the second moment's bias */
     float epsilon;
+    float average, latest; /* shares of the averages and of the parameters in new averages */
 };
 
 /* The factor for gradients whose L2 norm, all together, is norm and may be at most clip (0: unlimited; Pascanu et al.,
@@ -52,4 +53,10 @@ ELEMENT_OPTIM void adam_element(struct optimizer_numbers n, float *p, float g, f
     *m = n.beta1 * *m + n.rest1 * g;
     *v = n.beta2 * *v + n.rest2 * (g * g);
     *p = n.keep * *p - n.rate * *m / (sqrtf(*v) * n.second + n.epsilon);
+}
+
+/* a = average a + latest p, of the parameter after its update */
+ELEMENT_OPTIM void average_element(struct optimizer_numbers n, float *a, float p)
+{
+    *a = n.average * *a + n.latest * p;
 }

@@ -99,8 +99,9 @@ static struct kernel_args args_for(struct executor *e, const struct op *op)
         args.dx[k] = op_part(e, op, op->dx[k], value[node->inputs[k]].gradient_bytes);
     }
     for (int k = 0; k < node_parameters(node); k++) {
-        args.parameters[k] = e->tensor[node_parameter(node, k)].parameter;
-        args.gradients[k] = e->tensor[node_parameter(node, k)].gradient;
+        const struct update_tensor *tensor = &e->tensor[node_parameter(node, k)];
+        args.parameters[k] = evaluate && tensor->average ? tensor->average : tensor->parameter;
+        args.gradients[k] = tensor->gradient;
     }
     for (int k = 0; k < node->states; k++) args.states[k] = e->running[node->first_state + k];
     if (op->gradients >= 0) set_gradients(e, op, &args);

@@ -65,13 +65,15 @@ enum status train_create(const struct network *network, struct executor *exec, c
         .region = region, .graph = network->graph, .backend = network->backend, .exec = exec, .options = *options};
     t->update = (struct update){.optimizer = options->optimizer,
                                 .settings = options->settings,
-                                .states = options->optimizer->state(&options->settings),
+                                .states = optimizer_copies(options->optimizer, &options->settings),
                                 .count = t->graph->trained,
                                 .room = executor_update_room(exec)};
     NEW(region, t->update.tensor, (size_t)t->graph->trained);
     for (int i = 0; i < t->graph->parameters; i++) {
         const int trained = t->graph->parameter[i].trained;
-        if (trained >= 0) t->update.tensor[trained] = executor_tensors(exec)[i];
+        struct update_tensor *tensor = &executor_tensors(exec)[i];
+        if (options->settings.ema > 0) tensor->average = tensor->state;
+        if (trained >= 0) t->update.tensor[trained] = *tensor;
     }
     for (int what = 0; what < (t->update.states > 0 ? DIGESTEDS : DIGESTED_STATE); what++)
         NEW(region, t->digest[what], (size_t)t->graph->parameters);

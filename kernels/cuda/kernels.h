@@ -288,9 +288,10 @@ void launch_judgement(cudaStream_t stream, int tensor, int64_t pieces, const str
 enum update_rule { UPDATE_SGD, UPDATE_MOMENTUM, UPDATE_ADAM };
 
 /* Updates count elements, if the loss and all gradients taken in are finite. state: stride floats further, the next
- * copy. */
+ * copy; average: moved by the updated parameter, NULL: none. */
 void launch_update(cudaStream_t stream, enum update_rule rule, float *parameter, const float *gradient, float *state,
-                   int64_t count, int64_t stride, const struct optimizer_numbers *numbers, struct judgement judgement);
+                   float *average, int64_t count, int64_t stride, const struct optimizer_numbers *numbers,
+                   struct judgement judgement);
 
 #ifdef __cplusplus
 }

@@ -110,8 +110,9 @@ enum { RULES = sizeof rules / sizeof *rules };
 /* Its row; RULES where there is none. */
 static int find_rule(const struct update *update)
 {
+    const int states = update->states - (update->settings.ema > 0);
     int i = 0;
-    while (i < RULES && (strcmp(rules[i].optimizer, update->optimizer->name) || rules[i].states != update->states)) i++;
+    while (i < RULES && (strcmp(rules[i].optimizer, update->optimizer->name) || rules[i].states != states)) i++;
     return i;
 }
 
@@ -153,8 +154,8 @@ static void queue_update(struct backend *backend, const struct update *update, c
 {
     const struct update_tensor *t = &update->tensor[p->tensor];
     launch_update(cuda_of(backend)->stream, rules[find_rule(update)].rule, t->parameter + p->first, p->gradient,
-                  t->state ? t->state + p->first : NULL, p->count, t->elements, &backend->now->numbers[t->numbers],
-                  judgement_of(backend, update));
+                  update_state(update, p), t->average ? t->average + p->first : NULL, p->count, t->elements,
+                  &backend->now->numbers[t->numbers], judgement_of(backend, update));
 }
 
 /* From the results of its pieces in the room, or computed now; returns where the next tensors' results begin. */

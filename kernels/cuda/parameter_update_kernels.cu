@@ -120,7 +120,7 @@ void launch_judgement(cudaStream_t stream, int tensor, int64_t pieces, const str
 /* ---- optimizers ---- */
 
 __global__ static void update(enum update_rule rule, float *parameter, const float *gradient, float *state,
-                              int64_t count, int64_t stride, const struct optimizer_numbers *numbers,
+                              float *average, int64_t count, int64_t stride, const struct optimizer_numbers *numbers,
                               struct judgement judgement)
 {
     struct optimizer_numbers n = *numbers;
@@ -131,12 +131,14 @@ __global__ static void update(enum update_rule rule, float *parameter, const flo
         if (rule == UPDATE_SGD) sgd_element(n, p, gradient[i]);
         if (rule == UPDATE_MOMENTUM) momentum_element(n, p, gradient[i], state + i);
         if (rule == UPDATE_ADAM) adam_element(n, p, gradient[i], state + i, state + stride + i);
+        if (average) average_element(n, average + i, *p);
     }
 }
 
 void launch_update(cudaStream_t stream, enum update_rule rule, float *parameter, const float *gradient, float *state,
-                   int64_t count, int64_t stride, const struct optimizer_numbers *numbers, struct judgement judgement)
+                   float *average, int64_t count, int64_t stride, const struct optimizer_numbers *numbers,
+                   struct judgement judgement)
 {
-    LAUNCH(update, blocks_for(count), THREADS, stream, rule, parameter, gradient, state, count, stride, numbers,
-           judgement);
+    LAUNCH(update, blocks_for(count), THREADS, stream, rule, parameter, gradient, state, average, count, stride,
+           numbers, judgement);
 }

@@ -14,7 +14,7 @@ static const int64_t sizes[] = {1, 60, 61, 16384, 16385, 100000, 2, 49153, 3 * 1
 enum {
     TENSORS = sizeof sizes / sizeof *sizes,
     FLOATS_ALIGNED = ALIGNMENT / sizeof(float),
-    STATES_MOST = 2,
+    STATES_MOST = 3,
     PIECES = 7
 };
 
@@ -31,6 +31,9 @@ static const struct {
     {"sgd", {.lr = 0.1, .momentum = 0.9, .nesterov = true}, .part = 2 * 16384},
     {"adam", {.lr = 0.01, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8}, .part = 16384},
     {"adamw", {.lr = 0.01, .weight_decay = 0.1, .beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-8}, .part = 1 << 20},
+    {"sgd", {.lr = 0.1, .ema = 0.9}},
+    {"sgd", {.lr = 0.1, .momentum = 0.9, .ema = 0.99}, .part = 16384},
+    {"adamw", {.lr = 0.01, .beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-8, .ema = 0.9}},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
@@ -87,7 +90,7 @@ static void create(struct trial *t, int which)
                          .tensor = t->tensor,
                          .squares = t->squares,
                          .piece = t->piece};
-    u->states = u->optimizer->state(&u->settings);
+    u->states = optimizer_copies(u->optimizer, &u->settings);
     for (int what = 0; what < (u->states > 0 ? DIGESTEDS : DIGESTED_STATE); what++) u->digest[what] = t->digest[what];
     t->floats = 0;
     for (int i = 0; i < TENSORS; i++)
@@ -105,6 +108,7 @@ static void create(struct trial *t, int which)
         t->tensor[i] = (struct update_tensor){.parameter = t->block + t->place[i].parameter,
                                               .gradient = t->part ? NULL : t->block + t->place[i].gradient,
                                               .state = u->states > 0 ? t->block + t->place[i].state : NULL,
+                                              .average = u->settings.ema > 0 ? t->block + t->place[i].state : NULL,
                                               .elements = sizes[i],
                                               .numbers = i % 2};
     for (int64_t i = 0; i < t->floats; i++) t->host[i] = fabsf(number()); /* a mean square is positive */
@@ -119,6 +123,18 @@ static void destroy(struct trial *t)
 
 /* ---- on the host ---- */
 
+/* Elements from at on; averages are the first copy of state. */
+static void update_elements(const struct trial *t, int i, const struct optimizer_numbers *n, int64_t at, int64_t count)
+{
+    const struct update *u = &t->update;
+    float *parameter = t->host + t->place[i].parameter + at, *state = t->host + t->place[i].state + at;
+    const bool averages = u->settings.ema > 0;
+    float *own = averages ? state + sizes[i] : state;
+    u->optimizer->update(n, count, parameter, t->host + t->place[i].gradient + at,
+                         u->optimizer->state(&u->settings) > 0 ? own : NULL, sizes[i], 1);
+    for (int64_t k = 0; averages && k < count; k++) state[k] = n->average * state[k] + n->latest * parameter[k];
+}
+
 /* Up to the first part that is not finite. */
 static void update_parts_here(struct trial *t, uint32_t step, float loss)
 {
@@ -130,8 +146,7 @@ static void update_parts_here(struct trial *t, uint32_t step, float loss)
             const int64_t count = sizes[i] - at < t->part ? sizes[i] - at : t->part;
             const float *gradient = t->host + t->place[i].gradient + at;
             if (!isfinite(loss) || !isfinite(sum_of_squares(gradient, (size_t)count, 1))) return;
-            u->optimizer->update(&n, count, t->host + t->place[i].parameter + at, gradient,
-                                 u->states > 0 ? t->host + t->place[i].state + at : NULL, sizes[i], 1);
+            update_elements(t, i, &n, at, count);
         }
     }
 }
@@ -153,8 +168,7 @@ static bool update_here(struct trial *t, uint32_t step, struct step_outcome *out
     for (int i = 0; i < TENSORS; i++) {
         const struct optimizer_numbers n =
             optimizer_numbers(u->optimizer, &u->settings, u->settings.lr, scale, step, 1 + i % 2);
-        u->optimizer->update(&n, sizes[i], t->host + t->place[i].parameter, t->host + t->place[i].gradient,
-                             u->states > 0 ? t->host + t->place[i].state : NULL, sizes[i], 1);
+        update_elements(t, i, &n, 0, sizes[i]);
     }
     return true;
 }

@@ -12,6 +12,17 @@ static const char joint_parts[] =
     "{dropout: {rate: 0.5}}]}}, {linear: {units: 9, slices: 1}}, {linear: {units: classes}}]} slices=8 update=fused "
     "policy={name: segments, segments: 2, unit: stage, keep_last: false} check=recompute";
 
+/* Evaluations predict with averages of the parameters. */
+static const char averaged[] =
+    "steps=9 eval={split: train, every: 2} data={name: synthetic, shape: [4, 4, 1], classes: 4, samples: 50} "
+    "optimizer={momentum: 0.9, ema: 0.9} lr_schedule={name: cosine, warmup: 2}";
+
+/* Batch norm with statistics of each slice. */
+static const char by_slice[] =
+    "model={layers: [{group: {name: front, layers: [{conv: {channels: 4, kernel: 3}}, "
+    "{batch_norm: {statistics: slice}}, relu]}}, flatten, {linear: {units: classes}}]} slices=4 "
+    "policy={name: sliced, groups: [front]}";
+
 /* Every rng mode but unsafe, every memory mode, captured or not, with and without evaluations and a learning rate
  * schedule. */
 static const char *const ways[] = {
@@ -22,6 +33,9 @@ static const char *const ways[] = {
     "memory=dynamic check=recompute",
     "steps=9 eval={split: train, every: 2} data={name: synthetic, shape: [4, 4, 1], classes: 4, samples: 50}",
     "optimizer={name: adamw, lr: 0.01, clip: 0.5} lr_schedule={name: linear, warmup: 2} steps=6",
+    averaged,
+    "update=fused optimizer={name: adam, ema: 0.9} lr_schedule={name: step, at: [1]}",
+    by_slice,
     "relu_save=bits policy={name: optimal, budget: least}",
     joint_parts,
 };

@@ -16,6 +16,7 @@ static const struct {
     {"mlp-sequential", "", "6c836887d0807452868e8207bdbfe74b"},
     {"vgg16-recompute", "batch=2 data.shape=[32,32,3]", "b0b83b5103ae8a6a421a07475d666bbf"},
     {"resnet-cifar10", "batch=8 " PHOTOS, "a7074493c7df2b2bf4e9944867160ea8"},
+    {"resnet-accumulation", "batch=8 " PHOTOS, "4953ae238295446572a55f472c0749eb"},
     {"resnet50-0.6", "batch=2 data.shape=[64,64,3]", "7f2e6b98fbee3fa36c4c6f138cb87dbf"},
     {"densenet-pareto", "batch=2 data.shape=[32,32,3]", "b814a264f4d67ac19fe22e8456dd2771"},
     {"mobilenet-pareto", "batch=2 data.shape=[64,64,3]", "526bc23999e97f42c80815d9873fdca4"},

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tests/support/cli.h"
 #include "tests/support/h5_contents.h"
@@ -17,20 +18,23 @@ static const char spec[] =
     "data: {name: synthetic, shape: [6], classes: 3, samples: 8}\nbatch: 8\nsteps: 3\noptimizer: {lr: 0.5}\n"
     "eval: {split: train}\nrecord: {state: true}\n";
 
+static const char *weights = "final"; /* which of the recorded parameters predict */
+
 static float *values(const char *path, const char *format, const char *node, size_t count)
 {
-    char array[64];
-    snprintf(array, sizeof array, format, node);
+    char array[96], name[64];
+    snprintf(name, sizeof name, format, node);
+    snprintf(array, sizeof array, "/state/%s/%s", strstr(format, "running") ? "final" : weights, name);
     return floats_of(path, array, count);
 }
 
 /* y, normalised with the running state. */
 static void batch_norm(const char *path, const char *node, int width, double *y)
 {
-    float *weight = values(path, "/state/final/%s.weight", node, (size_t)width);
-    float *bias = values(path, "/state/final/%s.bias", node, (size_t)width);
-    float *mean = values(path, "/state/final/%s.running_mean", node, (size_t)width);
-    float *variance = values(path, "/state/final/%s.running_var", node, (size_t)width);
+    float *weight = values(path, "%s.weight", node, (size_t)width);
+    float *bias = values(path, "%s.bias", node, (size_t)width);
+    float *mean = values(path, "%s.running_mean", node, (size_t)width);
+    float *variance = values(path, "%s.running_var", node, (size_t)width);
     for (int i = 0; i < SAMPLES * width; i++) {
         const int c = i % width;
         y[i] = (y[i] - (double)mean[c]) / sqrt((double)variance[c] + 1e-5) * (double)weight[c] + (double)bias[c];
@@ -40,8 +44,8 @@ static void batch_norm(const char *path, const char *node, int width, double *y)
 
 static void linear(const char *path, const char *node, int inputs, int units, const double *x, double *y)
 {
-    float *weight = values(path, "/state/final/%s.weight", node, (size_t)units * (size_t)inputs);
-    float *bias = values(path, "/state/final/%s.bias", node, (size_t)units);
+    float *weight = values(path, "%s.weight", node, (size_t)units * (size_t)inputs);
+    float *bias = values(path, "%s.bias", node, (size_t)units);
     for (int s = 0; s < SAMPLES; s++)
         for (int u = 0; u < units; u++) {
             double sum = (double)bias[u];
@@ -79,12 +83,15 @@ static double expected_loss(const char *path)
     return loss;
 }
 
+/* With averages of the parameters, by these; the running state is the last. */
 Test(evaluation, predicts_with_the_final_running_state)
 {
-    static const char *const backends[] = {"ref", "cpu"};
-    for (int i = 0; i < 2; i++) {
+    static const char *const backends[] = {"ref", "cpu", "ref optimizer.ema=0.6", "cpu optimizer.ema=0.6",
+                                           "cpu optimizer.ema=0.6 optimizer.momentum=0.9"};
+    for (int i = 0; i < 5; i++) {
         struct cli cli;
-        char arguments[64], path[512];
+        char arguments[128], path[512];
+        weights = i < 2 ? "final" : "average";
         cli_open(&cli);
         cli_file(&cli, "norms.yaml", spec);
         snprintf(arguments, sizeof arguments, "run norms.yaml --only variant backend=%s", backends[i]);
@@ -97,6 +104,31 @@ Test(evaluation, predicts_with_the_final_running_state)
         cr_assert(fabs((double)*loss - expected) < 1e-5 * expected, "%s: %g, not %g", backends[i], (double)*loss,
                   expected);
         free(loss);
+        cli_close(&cli);
+    }
+}
+
+/* Milestones are epochs where epochs are given: of two steps here; else steps. */
+Test(evaluation, milestones_are_epochs_or_steps)
+{
+    static const char *const lengths[] = {"steps: 4\n", "epochs: 2\n"};
+    for (int epochs = 0; epochs < 2; epochs++) {
+        struct cli cli;
+        char text[512], path[512];
+        snprintf(text, sizeof text,
+                 "rematch: 1\nname: falling\nmodel: {layers: [{linear: {units: classes}}]}\n"
+                 "data: {name: synthetic, shape: [6], classes: 3, samples: 8}\nbatch: 4\n%s"
+                 "optimizer: {lr: 0.5}\nlr_schedule: {name: step, at: [1], gamma: 0.5}\n",
+                 lengths[epochs]);
+        cli_open(&cli);
+        cli_file(&cli, "falling.yaml", text);
+        cli_expect(&cli, 0, "run falling.yaml --only variant");
+        cli_run(&cli, "mv results/falling/*.h5 run.h5", "verify run.h5");
+        snprintf(path, sizeof path, "%s/run.h5", cli.folder);
+        float *rates = floats_of(path, "/steps/lr", 4);
+        for (int step = 0; step < 4; step++)
+            cr_expect(rates[step] == (step >= (epochs ? 2 : 1) ? 0.25F : 0.5F), "epochs %d, step %d", epochs, step);
+        free(rates);
         cli_close(&cli);
     }
 }
@@ -117,10 +149,10 @@ static void expected_of_tokens(const char *path, double *loss, double *accuracy)
 {
     float *x = floats_of(path, "/state/x", STEPS * TEXTS * 3 * TOKENS);
     float *labels = floats_of(path, "/state/labels", STEPS * TEXTS * TOKENS);
-    float *word = values(path, "/state/final/%s.word", "table", WORDS * WIDTH);
-    float *position = values(path, "/state/final/%s.position", "table", TOKENS * WIDTH);
-    float *segment = values(path, "/state/final/%s.segment", "table", WIDTH);
-    float *weight = values(path, "/state/final/%s.weight", "last", WORDS * WIDTH);
+    float *word = values(path, "%s.word", "table", WORDS * WIDTH);
+    float *position = values(path, "%s.position", "table", TOKENS * WIDTH);
+    float *segment = values(path, "%s.segment", "table", WIDTH);
+    float *weight = values(path, "%s.weight", "last", WORDS * WIDTH);
     *loss = *accuracy = 0;
     for (int i = 0; i < TEXTS * TOKENS; i++) {
         const int n = (STEPS - 1) * TEXTS + i / TOKENS, t = i % TOKENS;

@@ -435,15 +435,16 @@ Test(model, skips_are_printed)
         "    - residual: {layers: [relu], join: [{batch_norm_add: {name: sum, affine: false}}]}\n"
         "    - concat: {layers: [relu]}\n    - concat: {shortcut: [relu]}\n    - flatten\n    - linear: {units: 3}\n"
         "data: {name: synthetic, shape: [4, 4, 1], classes: 3}\nbatch: 8\nsteps: 2\noptimizer: {lr: 0.1}\n";
-    static const char *const lines[] = {"        times: 2\n",
-                                        "        name: b\n        from: \"a[0]\"\n        layers:\n",
-                                        "- dropout: {rate: 0.5, name: c, from: a}\n",
-                                        "    - concat:\n        from: c\n    - residual:\n        from: b\n",
-                                        "        shortcut:\n",
-                                        ("        join:\n          - batch_norm_add: {epsilon: 1e-05, momentum: 0.1, "
-                                         "variance: unbiased, affine: false, activation: none, name: sum}\n"),
-                                        "    - concat:\n        \n        shortcut:\n          - relu:",
-                                        NULL};
+    static const char *const lines[] = {
+        "        times: 2\n",
+        "        name: b\n        from: \"a[0]\"\n        layers:\n",
+        "- dropout: {rate: 0.5, name: c, from: a}\n",
+        "    - concat:\n        from: c\n    - residual:\n        from: b\n",
+        "        shortcut:\n",
+        ("        join:\n          - batch_norm_add: {epsilon: 1e-05, momentum: 0.1, "
+         "variance: unbiased, statistics: batch, affine: false, activation: none, name: sum}\n"),
+        "    - concat:\n        \n        shortcut:\n          - relu:",
+        NULL};
     struct spec *spec = load_well(skips, "", false), *again = load_well(spec->resolved, "", false);
     for (int i = 0; lines[i]; i++)
         cr_expect(strstr(spec->resolved, lines[i]), "%s is not in\n%s", lines[i], spec->resolved);

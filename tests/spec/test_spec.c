@@ -92,7 +92,7 @@ Test(spec, missing_keys_get_their_defaults)
         "    - linear: {units: classes, activation: none, bias: true, init: glorot_uniform}\n"
         "data: {name: synthetic, shape: [4, 4, 1], classes: 3, labels: sample, samples: 10000, shuffle: true}\n"
         "batch: 8\nslices: 1\nwhole_layers: few_rows\nsteps: 2\nseed: 1\nloss: {name: cross_entropy}\n"
-        "optimizer: {name: sgd, lr: 0.1, momentum: 0, nesterov: false, weight_decay: 0, decays: all, clip: 0}\n"
+        "optimizer: {name: sgd, lr: 0.1, momentum: 0, nesterov: false, weight_decay: 0, decays: all, clip: 0, ema: 0}\n"
         "lr_schedule: {name: constant}\n"
         "backend: {name: cpu, threads: 0, layout: auto}\nprecision: fp32\nconv: {algorithm: auto, scratch_limit: "
         "128MiB}\n"

@@ -22,7 +22,7 @@ static const struct member {
                MEMBER(rope),          MEMBER(slope),          MEMBER(by),        MEMBER(height),
                MEMBER(ceil_mode),     MEMBER(output_padding), MEMBER(top),       MEMBER(bottom),
                MEMBER(left),          MEMBER(right),          MEMBER(chunks),    MEMBER(label_smoothing),
-               MEMBER(class_weights), MEMBER(smooth),         MEMBER(dilation)};
+               MEMBER(class_weights), MEMBER(smooth),         MEMBER(dilation),  MEMBER(statistics)};
 
 static _Thread_local max_align_t own[64];
 

@@ -28,7 +28,7 @@ struct settings {
     enum second second;
     bool of_image;
     double momentum;
-    int variance;
+    int variance, statistics;
     bool affine, count_padding, ceil_mode, causal, rope;
     int64_t groups, dilation, factor, height, output_padding, top, bottom, left, right, chunks;
     struct setting_list class_weights;

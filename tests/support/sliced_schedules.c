@@ -116,7 +116,10 @@ void sliced_schedule_draw(struct source *source, const struct slicing *slicing, 
 
 void sliced_graph(struct graph *graph, int64_t slices, uint32_t whole, struct source *source)
 {
-    for (int i = 0; i < graph->nodes; i++)
-        graph->node[i].keep_whole = graph->node[i].layer->mixes_samples || (whole && draw_below(source, whole) == 0);
+    for (int i = 0; i < graph->nodes; i++) {
+        struct node *node = &graph->node[i];
+        const bool mixes = node->layer->mixes_samples, by_slice = mixes && node_chooses(node, "statistics", "slice");
+        node->keep_whole = !by_slice && (mixes || (whole && draw_below(source, whole) == 0));
+    }
     cr_assert(graph_slice(graph, slices, false, &(int){0}) == ST_OK, "%s", status_message());
 }

@@ -89,30 +89,36 @@ static int residual(struct graph *graph)
     return linear(graph, 4, ACTIVATION_NONE, v);
 }
 
-static int batch_norm(struct graph *graph, int activation, int x)
+/* A batch_norm of x, or where there is another value a batch_norm_add; statistics: as in the layer's settings. */
+static int batch_norm_of(struct graph *graph, int statistics, int activation, int x, int other)
 {
-    return add(graph, "batch_norm",
-               (struct settings){.epsilon = 1e-5, .momentum = 0.1, .affine = true, .activation = activation}, x, -1);
+    const struct settings settings = {
+        .epsilon = 1e-5, .momentum = 0.1, .affine = true, .statistics = statistics, .activation = activation};
+    return add(graph, other < 0 ? "batch_norm" : "batch_norm_add", settings, x, other);
 }
+
+static int batch_norm(struct graph *graph, int activation, int x) { return batch_norm_of(graph, 0, activation, x, -1); }
 
 /* A residual block whose convolutions have no activation, each followed by a batch_norm, the last of which adds the
  * shortcut (He et al., 2015), behind one
  * whose relu may move behind a pool. */
-static int normalised(struct graph *graph)
+static int normalised_by(struct graph *graph, int statistics)
 {
-    int v = pool(graph, batch_norm(graph, ACTIVATION_RELU, conv(graph, 16, ACTIVATION_NONE, 0)));
+    int v = pool(graph, batch_norm_of(graph, statistics, ACTIVATION_RELU, conv(graph, 16, ACTIVATION_NONE, 0), -1));
     begin(graph, "block");
-    int arm = batch_norm(graph, ACTIVATION_RELU, conv(graph, 16, ACTIVATION_NONE, v));
-    v = add(graph, "batch_norm_add",
-            (struct settings){.epsilon = 1e-5, .momentum = 0.1, .affine = true, .activation = ACTIVATION_RELU},
-            conv(graph, 16, ACTIVATION_NONE, arm), v);
+    int arm = batch_norm_of(graph, statistics, ACTIVATION_RELU, conv(graph, 16, ACTIVATION_NONE, v), -1);
+    v = batch_norm_of(graph, statistics, ACTIVATION_RELU, conv(graph, 16, ACTIVATION_NONE, arm), v);
     graph_group_end(graph);
     begin(graph, "classifier");
     v = linear(graph, 12, ACTIVATION_NONE, add(graph, "global_avg_pool", (struct settings){.rate = 0}, v, -1));
-    v = linear(graph, 4, ACTIVATION_NONE, dropout(graph, 0.2, batch_norm(graph, ACTIVATION_RELU, v)));
+    v = batch_norm_of(graph, statistics, ACTIVATION_RELU, v, -1);
+    v = linear(graph, 4, ACTIVATION_NONE, dropout(graph, 0.2, v));
     graph_group_end(graph);
     return v;
 }
+
+static int normalised(struct graph *graph) { return normalised_by(graph, 0); }
+static int accumulated(struct graph *graph) { return normalised_by(graph, 1); }
 
 /* An inverted residual (Sandler et al., 2018), then half the size, grouped channels, and the size again. */
 static int mobile(struct graph *graph)
@@ -438,6 +444,7 @@ const struct net loss_nets[] = {{"weighted", weighted, {2, {3, 7}}, 3, 20},
 
 const struct net chunked_net = {"chunked", chunked, {2, {3, 7}}, 3, 20};
 const struct net tied_net = {"tied", tied, {2, {3, 7}}, 3, 20};
+const struct net accumulated_net = {"accumulated", accumulated, {3, {8, 8, 3}}, 4, 4};
 const struct net gated_net = {"gated", gated, {3, {8, 8, 3}}, 3, 4};
 const struct net vision_net = {"vision", vision, {3, {8, 8, 3}}, 3, 4};
 const struct net deep_net = {"deep", deep, {1, {12}}, 40, 4}, divided_net = {"divided", divided, {1, {16}}, 64, 4},

@@ -35,6 +35,9 @@ extern const struct net loss_nets[];
 /* Nor this: nets[7], whose last weight is the embedding's table. */
 extern const struct net tied_net;
 
+/* Nor this: nets[5], with statistics of each slice alone. */
+extern const struct net accumulated_net;
+
 /* The whole graph with its cross entropy; relu_save as in the spec. Fails the test on any error. */
 struct graph *net_build(const struct net *net, enum relu_save relu_save);
 

@@ -10,6 +10,8 @@
 #include "token_batches.h"
 
 const struct learner momentum = {"sgd", "constant", {.lr = 0.05, .momentum = 0.9, .weight_decay = 1e-4}};
+const struct learner averaged = {
+    "sgd", "cosine", {.lr = 0.05, .momentum = 0.9, .nesterov = true, .weight_decay = 1e-4, .ema = 0.9}};
 const struct learner adamw = {
     "adamw", "linear", {.lr = 1e-2, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.01, .clip = 0.5}};
 
@@ -61,7 +63,7 @@ struct plan *plan_of(const struct trial *t)
     struct plan *plan;
     struct plan_options options = {.lower = {.drop_dead = t->drop_dead, .rng = t->rng},
                                    .state_per_parameter =
-                                       optimizer_find(t->learner->name)->state(&t->learner->settings)};
+                                       optimizer_copies(optimizer_find(t->learner->name), &t->learner->settings)};
     const struct policy_input input = {network, &settings, &options, NULL};
     cr_assert(policy_plan(t->policy, &input, &plan) == ST_OK, "%s", status_message());
     return plan;

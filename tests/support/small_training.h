@@ -20,7 +20,7 @@ struct learner {
     const char *name, *rate;
     struct optimizer_settings settings;
 };
-extern const struct learner momentum, adamw;
+extern const struct learner momentum, adamw, averaged; /* averaged: with averages of the parameters */
 
 struct trial {
     const struct bench *bench;

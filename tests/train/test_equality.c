@@ -214,12 +214,12 @@ Test(equality, pools_in_convs_and_relus_after_pools_cpu)
 }
 
 /* Two copies of state a parameter, over many steps. */
-static void compare_adamw(const struct net *net, const char *backend)
+static void compare_learner(const struct net *net, const char *backend, const struct learner *learner)
 {
     static struct trace baseline, variant;
     struct bench bench = set_up(net, backend, RELU_BITS);
     struct trial t = {.bench = &bench,
-                      .learner = &adamw,
+                      .learner = learner,
                       .policy = policy_find("store_all"),
                       .drop_dead = true,
                       .steps = STEPS_MAX / THINNING};
@@ -234,11 +234,12 @@ static void compare_adamw(const struct net *net, const char *backend)
 
 Test(equality, adamw_cpu)
 {
-    compare_adamw(&nets[0], "cpu");
-    compare_adamw(&nets[3], "cpu");
+    compare_learner(&nets[0], "cpu", &adamw);
+    compare_learner(&nets[3], "cpu", &adamw);
 }
+Test(equality, averages_cpu) { compare_learner(&nets[0], "cpu", &averaged); }
 Test(equality, adamw_cuda)
 {
     if (!backend_opens("cuda")) cr_skip_test("no device");
-    compare_adamw(&nets[0], "cuda");
+    compare_learner(&nets[0], "cuda", &adamw);
 }

@@ -43,6 +43,43 @@ Test(learning_rate, more_warm_up_than_steps_only_rises)
     cr_assert(factor("linear", 0.07, 7, 100) == 1 && factor("linear", 0.07, 6, 100) < 1, "a share is rounded");
 }
 
+/* What torch.optim.lr_scheduler.CosineAnnealingLR gives with T_max 8 and eta_min 0.1 at a rate of 1: 0.1 + 0.45 (1 +
+ * cos pi t / 8). Behind a warm-up of two of ten steps the same. */
+Test(learning_rate, cosine_falls_to_the_least)
+{
+    static const double wanted[8] = {1,    0.9657457896300791,  0.8681980515339464,  0.7222075445642904,
+                                     0.55, 0.37779245543570973, 0.23180194846605367, 0.134254210369921};
+    const struct learning_rate *cosine = learning_rate_find("cosine");
+    const struct learning_rate_settings plain = {.least = 0.1}, risen = {.least = 0.1, .warmup = 0.2};
+    for (int64_t step = 0; step < 8; step++) {
+        cr_expect(fabs(cosine->factor(&plain, step, 8) - wanted[step]) < 1e-14, "step %d", (int)step);
+        cr_expect(fabs(cosine->factor(&risen, step + 2, 10) - wanted[step]) < 1e-14, "step %d", (int)step);
+    }
+    cr_expect(cosine->factor(&risen, 0, 10) == 0 && cosine->factor(&risen, 1, 10) == 0.5);
+    cr_expect(fabs(cosine->factor(&plain, 8, 8) - 0.1) < 1e-15 && fabs(cosine->factor(&plain, 99, 8) - 0.1) < 1e-15);
+    cr_expect(factor("cosine", 20, 3, 5) == 3 / 20.0, "more warm-up than steps only rises");
+}
+
+/* As StepLR(step_size=3, gamma=0.1) and MultiStepLR([2, 5], gamma=0.5), at a rate of 1; of epochs of four steps too. */
+Test(learning_rate, steps_fall_at_milestones)
+{
+    static const double every[10] = {1, 1, 1, 0.1, 0.1, 0.1, 0.01, 0.01, 0.01, 0.001};
+    static const double at[10] = {1, 1, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.25, 0.25};
+    static const int64_t milestones[] = {2, 5};
+    const struct learning_rate *row = learning_rate_find("step");
+    for (int64_t step = 0; step < 40; step++)
+        for (int64_t unit = 0; unit < 5; unit += unit ? 3 : 1) { /* 0, which is 1, 1 and 4 */
+            const int64_t done = unit ? step / unit : step;
+            const struct learning_rate_settings by = {.gamma = 0.1, .every = 3, .unit = unit},
+                                                list = {.gamma = 0.5, .at = {2, {milestones}}, .unit = unit};
+            if (done >= 10) continue;
+            cr_expect(fabs(row->factor(&by, step, 40) - every[done]) < 1e-15, "step %d of %d", (int)step, (int)unit);
+            cr_expect(row->factor(&list, step, 40) == at[done], "step %d of %d", (int)step, (int)unit);
+        }
+    const struct learning_rate_settings risen = {.gamma = 0.5, .every = 3, .warmup = 4};
+    cr_expect(row->factor(&risen, 3, 10) == 0.75 && row->factor(&risen, 4, 10) == 0.5, "milestones are counted from 0");
+}
+
 /* Against the plain sum, with sizes around those of a lane, a piece and a thread. */
 Test(squares, do_not_depend_on_the_threads)
 {

@@ -63,6 +63,9 @@ static void compare_all(const struct bench *bench, struct source *source, struct
     for (int n = 0; n < slicing.nodes; n++) counts->whole += slicing_whole(&slicing, n);
 }
 
+/* The least of a slice: one value of a channel has no variance. */
+static int64_t samples_of_slice(const struct net *net) { return strcmp(net->name, "accumulated") ? 1 : 2; }
+
 static struct counts compare_on(const char *backend, const struct net *from, int networks)
 {
     struct source source = {.seed = 22};
@@ -70,7 +73,8 @@ static struct counts compare_on(const char *backend, const struct net *from, int
     for (const struct net *small = from; small - from < networks && small->name; small++) {
         struct net net = *small;
         net.batch *= 2;
-        for (int64_t slices = 2; slices <= net.batch; slices++)
+        const int64_t most = net.batch / samples_of_slice(small);
+        for (int64_t slices = 2; slices <= most; slices++)
             for (uint32_t whole = 0; whole < (strcmp(backend, "cuda") ? 3 : 1) && net.batch % slices == 0; whole++) {
                 char what[128];
                 struct graph *graph = net_build(&net, (enum relu_save)(whole % 2));
@@ -110,10 +114,72 @@ Test(slices, schedules_equal_store_all_chunked, .timeout = 120)
     compare_on("cpu", &chunked_net, 1);
     compare_on("cpu", &tied_net, 1);
 }
+/* With statistics of each slice alone. */
+Test(slices, schedules_equal_store_all_accumulated, .timeout = 120)
+{
+    compare_on("ref", &accumulated_net, 1);
+    compare_on("cpu", &accumulated_net, 1);
+}
 Test(slices, schedules_equal_store_all_cuda, .timeout = 600)
 {
     if (!backend_opens("cuda")) cr_skip_test("no device");
     compare_on("cuda", &nets[0], 2);
+    compare_on("cuda", &accumulated_net, 1);
+}
+
+/* Every node that a plan recomputes, left out in turn. */
+static int skip_nodes(struct trial *t, struct plan *plan, const struct trace *baseline)
+{
+    static struct trace variant;
+    int planted = 0, op;
+    for (int node = 0; node < t->bench->graph->nodes; node++) {
+        t->fault = (struct fault){FAULT_SKIP_RECOMPUTE, 1, node};
+        if (fault_find(plan, &t->fault, true, &op) != ST_OK) continue;
+        run_plan(t, plan, &variant);
+        cr_assert(first_difference(baseline, &variant, t->steps) == 1, "node %d: %s", node, plan->schedule);
+        planted++;
+    }
+    t->fault = (struct fault){FAULT_NONE, 0, 0};
+    return planted;
+}
+
+/* The running state moves once a slice, whatever is computed again: under every policy, memory mode and source of
+ * randomness. Recomputations that move it, or that are left out, are found. */
+Test(slices, statistics_of_a_slice_are_taken_once_under_every_policy, .timeout = 120)
+{
+    static struct trace baseline, variant;
+    int plans = 0, caught = 0, skipped = 0;
+    for (enum rng_mode rng = RNG_COUNTER; rng <= RNG_MASK; rng++) {
+        struct graph *graph = net_build(&accumulated_net, RELU_BITS);
+        sliced_graph(graph, 2, 0, &(struct source){.seed = 1});
+        struct bench bench = set_up_graph(&accumulated_net, "cpu", graph);
+        struct trial t = {.bench = &bench, .learner = &momentum, .drop_dead = true, .rng = rng, .steps = 3};
+        t.policy = policy_find("store_all");
+        run(&t, &baseline);
+        for (const struct policy *const *p = policy_table; *p; p++) {
+            t.policy = *p;
+            t.settings = region_text(graph->region, "%s budget=100%%", tried_settings(&bench, 0));
+            struct plan *plan = plan_of(&t);
+            for (t.memory = MEMORY_PLANNED; t.memory <= MEMORY_POISON; t.memory++, plans++) {
+                run_plan(&t, plan, &variant);
+                const int step = first_difference(&baseline, &variant, t.steps);
+                cr_assert(step < 0, "%s, rng %d, memory %d: differs at step %d: %s", (*p)->name, (int)rng,
+                          (int)t.memory, step, plan->schedule);
+            }
+            t.memory = MEMORY_PLANNED;
+            t.commit_every = true;
+            run_plan(&t, plan, &variant);
+            const bool same = digest_equal(baseline.running[0], variant.running[0]);
+            cr_assert(same || plan->recomputations > 0, "%s: %s", (*p)->name, plan->schedule);
+            caught += !same;
+            t.commit_every = false;
+            skipped += skip_nodes(&t, plan, &baseline);
+            plan_destroy(plan);
+        }
+        tear_down(&bench);
+    }
+    cr_assert(plans >= 3 * 3 * 9 && caught >= 3 * 3 && skipped > 20, "%d plans, %d and %d faults", plans, caught,
+              skipped);
 }
 
 /* ---- many steps ---- */
@@ -139,7 +205,7 @@ static void compare_long(const char *backend, int64_t slices, uint32_t whole, co
                           .steps = THINNING > 1 ? STEPS_MAX / 10 : STEPS_MAX};
         const struct plan_options options = {.lower = {.drop_dead = true},
                                              .state_per_parameter =
-                                                 optimizer_find(learner->name)->state(&learner->settings)};
+                                                 optimizer_copies(optimizer_find(learner->name), &learner->settings)};
         if (!fused) run(&t, &baseline);
         for (size_t p = 0; p < sizeof policies / sizeof *policies; p++) {
             const char *settings = region_text(graph->region, "%s groups=%s", policies[p][1], graph->group[0].name);
@@ -163,6 +229,7 @@ Test(slices, a_hundred_steps_equal_store_all, .timeout = 120)
     compare_long("ref", 3, 0, &momentum);
     compare_long("ref", 2, 4, &momentum); /* some nodes whole */
     compare_long("cpu", 6, 0, &adam);
+    compare_long("cpu", 3, 0, &averaged);
 }
 
 /* ---- the sum of slices ---- */
@@ -176,9 +243,10 @@ static void fill(float *to, int64_t count, uint32_t seed)
 static enum status queue(void *exec) { return executor_queue(exec); }
 
 /* The last of some steps of a plan on samples from first on, of a batch that seed stands for; the gradients follow each
- * other. divisor: what the loss is divided by, 0: that of these samples. */
+ * other. divisor: what the loss is divided by, 0: that of these samples. running: the running state before and after,
+ * tensor after tensor; NULL: zeros. */
 static void gradients_of(const struct bench *b, const struct plan *plan, enum rng_mode rng, int64_t first,
-                         double divisor, uint32_t steps, float *gradients, float loss[2])
+                         double divisor, uint32_t steps, float *gradients, float loss[2], float *running)
 {
     const int64_t elements = shape_elements(&b->net->input);
     struct executor *exec;
@@ -189,6 +257,9 @@ static void gradients_of(const struct bench *b, const struct plan *plan, enum rn
     if (sentences_fit(&b->net->input)) sentences_make(batch, b->net->batch, b->net->input.dim[1], 20, 5);
     for (int p = 0; p < b->graph->parameters; p++)
         fill(executor_parameter(exec, p), b->graph->parameter[p].elements, 100 + (uint32_t)p);
+    float *state = running;
+    for (int i = 0; running && i < b->graph->states; state += b->graph->state[i++].elements)
+        memcpy(executor_running(exec, i), state, parameter_bytes(&b->graph->state[i]));
     for (uint32_t step = 0; step < steps; step++) {
         memcpy(executor_batch(exec), batch + first * elements, (size_t)(b->graph->batch * elements) * sizeof *batch);
         net_labels(b->graph, first, 0, b->net->classes, executor_labels(exec));
@@ -204,22 +275,33 @@ static void gradients_of(const struct bench *b, const struct plan *plan, enum rn
             memcpy(gradients, executor_gradient(exec, p), parameter_bytes(&b->graph->parameter[p]));
         gradients += b->graph->parameter[p].elements;
     }
+    state = running;
+    for (int i = 0; running && i < b->graph->states; state += b->graph->state[i++].elements)
+        memcpy(state, executor_running(exec, i), parameter_bytes(&b->graph->state[i]));
     free(batch);
     executor_destroy(exec);
 }
 
 /* Of one step that stores everything. */
-static void stored_gradients(const struct bench *b, int64_t first, double divisor, float *gradients, float loss[2])
+static void stored_gradients(const struct bench *b, int64_t first, double divisor, float *gradients, float loss[2],
+                             float *running)
 {
     plan_auto *plan =
         policy_text_plan(b->network, "store_all", "", &(struct plan_options){.lower = {.drop_dead = true}});
-    gradients_of(b, plan, RNG_COUNTER, first, divisor, 1, gradients, loss);
+    gradients_of(b, plan, RNG_COUNTER, first, divisor, 1, gradients, loss, running);
 }
 
 static size_t parameter_elements(const struct graph *graph)
 {
     size_t count = 0;
     for (int p = 0; p < graph->parameters; p++) count += (size_t)graph->parameter[p].elements;
+    return count;
+}
+
+static size_t running_elements(const struct graph *graph)
+{
+    size_t count = 0;
+    for (int i = 0; i < graph->states; i++) count += (size_t)graph->state[i].elements;
     return count;
 }
 
@@ -243,9 +325,11 @@ static void check_sum(const struct net *net, const char *backend, int64_t slices
     const size_t count = parameter_elements(graph);
     float *whole = calloc(count, sizeof *whole), *sum = calloc(count, sizeof *sum), *one = calloc(count, sizeof *one);
     float loss[2], part[2], total[2] = {0};
+    const size_t states = running_elements(graph) + 1;
+    float *running = calloc(states, sizeof *running), *moved = calloc(states, sizeof *moved);
     sliced_graph(graph, slices, 0, &source);
     struct bench bench = set_up_graph(net, backend, graph);
-    stored_gradients(&bench, 0, 0, whole, loss);
+    stored_gradients(&bench, 0, 0, whole, loss, running);
     const double divisor = bench.backend->moment.divisor;
     tear_down(&bench);
     for (int64_t k = 0; k < slices; k++) {
@@ -253,13 +337,16 @@ static void check_sum(const struct net *net, const char *backend, int64_t slices
         small.batch /= slices;
         struct graph *alone = build_undropped(&small);
         bench = set_up_graph(net, backend, alone);
-        stored_gradients(&bench, k * small.batch, divisor, one, part);
+        stored_gradients(&bench, k * small.batch, divisor, one, part, moved);
         tear_down(&bench);
         for (size_t i = 0; i < count; i++) sum[i] = k ? sum[i] + one[i] : one[i];
         for (int i = 0; i < 2; i++) total[i] = k ? total[i] + part[i] : part[i];
     }
     cr_assert(!memcmp(whole, sum, count * sizeof *sum), "%s on %s, %d slices", net->name, backend, (int)slices);
     cr_assert(!memcmp(loss, total, sizeof loss), "%g is not %g", loss[0], total[0]);
+    cr_assert(!memcmp(running, moved, states * sizeof *moved), "%s on %s, %d slices", net->name, backend, (int)slices);
+    free(running);
+    free(moved);
     free(whole);
     free(sum);
     free(one);
@@ -267,13 +354,13 @@ static void check_sum(const struct net *net, const char *backend, int64_t slices
 
 Test(slices, gradients_are_the_sum_of_slices_alone)
 {
-    const struct net *const all[] = {&nets[0],      &nets[1],      &nets[4],     &nets[7],     &nets[8],
-                                     &gated_net,    &vision_net,   &deep_net,    &divided_net, &loss_nets[0],
-                                     &loss_nets[1], &loss_nets[2], &loss_nets[3]};
+    const struct net *const all[] = {&nets[0],      &nets[1],      &nets[4],      &nets[7],        &nets[8],
+                                     &gated_net,    &vision_net,   &deep_net,     &divided_net,    &loss_nets[0],
+                                     &loss_nets[1], &loss_nets[2], &loss_nets[3], &accumulated_net};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         struct net net = *all[i];
         net.batch = 6;
-        for (int64_t slices = 2; slices <= 6; slices++) {
+        for (int64_t slices = 2; slices <= 6 / samples_of_slice(all[i]); slices++) {
             if (net.batch % slices) continue;
             check_sum(&net, "ref", slices);
             check_sum(&net, "cpu", slices);
@@ -286,14 +373,20 @@ Test(slices, gradients_are_the_sum_of_slices_alone)
 Test(slices, refusals_name_the_number_or_the_layer)
 {
     static const struct {
-        int net, slices;
+        const struct net *net;
+        int slices;
+        bool whole;
         const char *says;
         const char *layer;
-    } cases[] = {{0, 2, "slices: 2 do not divide the batch of 3 samples"},
-                 {5, 2, "(batch_norm) takes statistics over all of its samples; expected slices: 1", "batch_norm"}};
+    } cases[] = {
+        {&nets[0], 2, false, "slices: 2 do not divide the batch of 3 samples", NULL},
+        {&nets[5], 2, false, "(batch_norm) takes statistics over all of its samples; expected slices: 1", "batch_norm"},
+        {&accumulated_net, 2, true, "expected statistics: batch, or no slices: 1 of this layer", "batch_norm"},
+        {&accumulated_net, 4, false, "expected slices of more than one sample", "batch_norm"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct graph *graph = net_build(&nets[cases[i].net], RELU_OUTPUT);
+        struct graph *graph = net_build(cases[i].net, RELU_OUTPUT);
         int mixing;
+        for (int k = 0; k < graph->nodes; k++) graph->node[k].keep_whole = cases[i].whole;
         cr_expect(graph_slice(graph, cases[i].slices, true, &mixing) == ST_SPEC &&
                       strstr(status_message(), cases[i].says),
                   "%s", status_message());
@@ -387,7 +480,7 @@ static int compare_draws(const struct net *net, const char *backend, enum rng_mo
         const char *settings = region_text(graph->region, "groups=%s", graph->groups ? graph->group[0].name : "none");
         plan_auto *plan = policy_text_try(bench.network, policies[p], settings, &options);
         if (!plan) continue; /* microbatch where nodes are whole */
-        gradients_of(&bench, plan, rng, 0, 0, STEPS, slices > 1 ? found : expected, loss);
+        gradients_of(&bench, plan, rng, 0, 0, STEPS, slices > 1 ? found : expected, loss, NULL);
         expect_near(graph, expected, slices > 1 ? found : expected,
                     region_text(graph->region, "%s on %s, rng %d, %d slices, %s", net->name, backend, (int)rng,
                                 (int)slices, policies[p]));

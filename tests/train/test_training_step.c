@@ -28,7 +28,7 @@ static void check(enum status status) { cr_assert(status == ST_OK, "%s", status_
 static void open_with(struct bench *b, const struct net *net, const struct train_options *train)
 {
     const struct plan_options plan = {.lower = {.drop_dead = true},
-                                      .state_per_parameter = train->optimizer->state(&train->settings)};
+                                      .state_per_parameter = optimizer_copies(train->optimizer, &train->settings)};
     b->on = net_bind(net, RELU_OUTPUT);
     b->graph = b->on.graph;
     if (looks) watch(b->on.network, looks);
@@ -145,6 +145,55 @@ Test(train, a_step_updates_by_the_gradient_and_digests_both)
     free(gradient);
     free(state);
     close_bench(&b);
+}
+
+/* The averages after some steps, by the recurrence on the parameters of each: the first are the parameters. */
+static void check_averages(const struct net *net, const char *optimizer, double momentum)
+{
+    const double ema = 0.75;
+    const struct train_options train = {
+        .optimizer = optimizer_find(optimizer),
+        .settings = {.lr = 0.1, .momentum = momentum, .beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-8, .ema = ema},
+        .learning_rate = learning_rate_find("constant"),
+        .steps = 4,
+        .seed = 11};
+    const int copies = 1 + train.optimizer->state(&train.settings);
+    struct bench b;
+    struct train_result result;
+    float *average = NULL;
+    size_t count;
+    open_with(&b, net, &train);
+    cr_assert(b.plan->static_bytes[STATIC_OPTIMIZER] == (size_t)copies * graph_trained_bytes(b.graph));
+    for (uint32_t step = 0; step < 4; step++) {
+        check(train_step(b.train, step, &result));
+        float *parameter = copy_all(&b, executor_parameter, &count), *at = parameter;
+        if (!average) average = calloc(count, sizeof *average);
+        for (int i = 0, before = 0; i < b.graph->parameters; before += (int)b.graph->parameter[i++].elements) {
+            const struct parameter *p = &b.graph->parameter[i];
+            const float *found = executor_state(b.exec, i);
+            cr_assert((found != NULL) == (p->trained >= 0), "%s", p->name);
+            for (int64_t k = 0; found && k < p->elements; k++) {
+                float *a = &average[before + k];
+                *a = step ? (float)ema * *a + (float)(1 - ema) * at[k] : at[k];
+                cr_assert(found[k] == *a, "%s, step %u: %.9g is not %.9g", p->name, step, found[k], *a);
+            }
+            if (found)
+                cr_assert(digest_equal(result.parameter_state[i],
+                                       digest_tensor(found, (size_t)copies * parameter_bytes(p), 1)));
+            at += p->elements;
+        }
+        free(parameter);
+    }
+    free(average);
+    close_bench(&b);
+}
+
+Test(train, averages_follow_the_parameters)
+{
+    check_averages(&nets[0], "sgd", 0);
+    check_averages(&nets[0], "sgd", 0.9);
+    check_averages(&nets[0], "adam", 0);
+    check_averages(&nets[8], "adamw", 0); /* some layers are frozen, and have none */
 }
 
 static double norm_of(const float *x, size_t count)

@@ -12,7 +12,7 @@ struct plan_options job_plan_options(const struct job *job)
     const struct spec *spec = job->spec;
     return (struct plan_options){
         .lower = {.drop_dead = spec->drop_dead, .rng = (enum rng_mode)spec->rng},
-        .state_per_parameter = spec->optimizer ? spec->optimizer->state(&spec->optimizer_settings) : 0,
+        .state_per_parameter = spec->optimizer ? optimizer_copies(spec->optimizer, &spec->optimizer_settings) : 0,
         .unplaced = !job->backend && !spec->placed,
     };
 }

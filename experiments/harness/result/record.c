@@ -20,7 +20,7 @@
 /* Digests of every tensor: of the optimizer's and of running state where there is any. */
 static bool is_kept(const struct job *job, int digests)
 {
-    if (digests == DIGESTS_STATE) return job->spec->optimizer->state(&job->spec->optimizer_settings) > 0;
+    if (digests == DIGESTS_STATE) return job->plan->options.state_per_parameter > 0;
     return digests != DIGESTS_RUNNING || job->graph->states > 0;
 }
 

@@ -84,9 +84,9 @@ enum of { NOTHING, STEPS, EVALUATIONS, MEMORY_STEPS, ALL, OFS };
 static const struct {
     const char *prefix;
     enum of of;
-} arrays[] = {{"/steps/", STEPS},         {"/digests/", STEPS},       {"/eval/", EVALUATIONS},
-              {"/memory/", MEMORY_STEPS}, {"/state/final/", NOTHING}, {"/state/gradient/", NOTHING},
-              {"/state/initial/", ALL},   {"/state/", STEPS}};
+} arrays[] = {{"/steps/", STEPS},         {"/digests/", STEPS},         {"/eval/", EVALUATIONS},
+              {"/memory/", MEMORY_STEPS}, {"/state/final/", NOTHING},   {"/state/gradient/", NOTHING},
+              {"/state/initial/", ALL},   {"/state/average/", NOTHING}, {"/state/", STEPS}};
 
 static uint64_t rows_of(void *counts, const char *path)
 {

@@ -16,6 +16,7 @@ static const struct moment {
 } moments[] = {{"initial", false, false, executor_parameter},
                {"final", true, false, executor_parameter},
                {"gradient", true, false, executor_gradient},
+               {"average", true, false, executor_state}, /* of which it is the first copy */
                {"initial", false, true, executor_running},
                {"final", true, true, executor_running}};
 
@@ -25,10 +26,16 @@ static int tensors_of(const struct graph *graph, const struct moment *moment, co
     return moment->running ? graph->states : graph->parameters;
 }
 
-/* A parameter that is not trained has no gradient. */
-static bool has_values(const struct moment *moment, const struct parameter *tensor)
+static bool is_kept(const struct job *job, const struct moment *moment)
 {
-    return moment->values != executor_gradient || tensor->trained >= 0;
+    return moment->values != executor_state || job->spec->optimizer_settings.ema > 0;
+}
+
+/* A parameter that is not trained has neither a gradient nor an average. */
+static bool has_values(const struct job *job, const struct moment *moment, const struct parameter *tensor)
+{
+    const bool trained = moment->values == executor_gradient || moment->values == executor_state;
+    return is_kept(job, moment) && (!trained || tensor->trained >= 0);
 }
 
 static char *tensor_path(char path[512], const char *what, const struct parameter *parameter)
@@ -76,9 +83,9 @@ void record_state_layout(struct h5 *h5, const struct job *job)
         const struct parameter *tensor;
         const int count = tensors_of(job->graph, &moments[m], &tensor);
         snprintf(path, sizeof path, "/state/%s", moments[m].name);
-        if (!moments[m].running) h5_group(h5, path);
+        if (!moments[m].running && is_kept(job, &moments[m])) h5_group(h5, path);
         for (int i = 0; i < count; i++) {
-            if (!has_values(&moments[m], &tensor[i])) continue;
+            if (!has_values(job, &moments[m], &tensor[i])) continue;
             int rank = extent_of(&tensor[i].definition.shape, extent);
             h5_array(h5, tensor_path(path, moments[m].name, &tensor[i]), NUMBER_F32, rank, extent, NULL);
         }
@@ -107,7 +114,7 @@ void record_state_tensors(struct h5 *h5, const struct job *job, bool after, stru
         const int count = tensors_of(job->graph, m, &tensor);
         if (m->after != after) continue;
         for (int i = 0; i < count && !h5->broken; i++)
-            if (has_values(m, &tensor[i]))
+            if (has_values(job, m, &tensor[i]))
                 write_tensor(h5, job, tensor_path(path, m->name, &tensor[i]), &tensor[i], m->values(exec, i));
         h5_flush(h5);
     }

@@ -351,6 +351,7 @@ static enum status begin(struct training *t)
                                   .seed = (uint64_t)spec->seed,
                                   .given = t->job->weights ? t->job->weights->given : NULL,
                                   .given_state = t->job->weights ? t->job->weights->given_state : NULL};
+    if (spec->epochs > 0) train.learning_rate_settings.unit = job_epoch_steps(t->job);
     t->least.ops = t->job->plan->lowered.ops;
     NEW(t->job->graph->region, t->least.op_ns, (size_t)t->least.ops);
     t->batches = batches_create(t->job);

@@ -248,6 +248,9 @@ static void check_settings(struct yaml_reader *r, const struct yaml_tree *root, 
         wrong(r, root, "policy.keep_saved", "does not apply to a schedule, which names what is recomputed");
     if (spec->optimizer_settings.nesterov && !(spec->optimizer_settings.momentum > 0))
         wrong(r, root, "optimizer.nesterov", "requires a momentum greater than 0");
+    const struct learning_rate *rate = spec->learning_rate;
+    const char *key, *what = rate && rate->wrong ? rate->wrong(&spec->learning_rate_settings, &key) : NULL;
+    if (what) wrong(r, root, key, what);
     if (spec->loss && !spec->loss->predicts)
         wrong(r, root, "eval", region_text(r->region, "loss %s has no predictions to evaluate", spec->loss->name));
 }
