@@ -184,10 +184,10 @@ struct layer {
     int (*states)(const void *settings, const struct shape *input,
                   struct parameter_definition definitions[NODE_STATES_MAX]);
     struct flops element_flops; /* of an element of the input, where flops is NULL */
-    struct flops (*flops)(const void *settings, const struct shape *input, const struct shape *output);
+    struct flops (*flops)(const void *settings, const struct shape *inputs, const struct shape *output);
     /* Random numbers that a forward draws for a sample, 0: none, -1: too many to count; NULL: none, whatever the
      * settings. */
-    int64_t (*draws)(const void *settings, const struct shape *input);
+    int64_t (*draws)(const void *settings, const struct shape *inputs);
     struct kernel reference;
     /* The reference kernel's footprint as far as it does not depend on settings and shapes; measure() completes it for
      * reference_prepare(), NULL: it is complete. */

@@ -420,7 +420,7 @@ static enum status build_repeat(struct building *b, struct scope scope, const st
     return check_frozen(b, item, parameters);
 }
 
-/* A residual, a concat or a multiply. */
+/* Two lists and what joins them. */
 static enum status build_join(struct building *b, struct scope scope, const struct item *item, int *value)
 {
     const struct item *join = item->list[LIST_JOIN].count ? &item->list[LIST_JOIN].item[0] : NULL;
@@ -432,7 +432,7 @@ static enum status build_join(struct building *b, struct scope scope, const stru
     const struct form_rows *form = &model_forms[item->form];
     if (join)
         TRY(add_named(b, &scope, join, arms, value));
-    else if (add(b, &scope, layer_find(form->joins), NULL, NULL, arms, value) != ST_OK)
+    else if (add(b, &scope, layer_find(form->joins), item->settings, NULL, arms, value) != ST_OK)
         return fail(ST_SPEC, "%s: %s", form->name, status_message());
     if (item->name) leave(b, &scope, *value);
     return ST_OK;
@@ -442,7 +442,8 @@ static enum status build_list(struct building *b, struct scope scope, const stru
 {
     static build_item *const build[FORMS] = {
         [FORM_LAYER] = build_layer,   [FORM_GROUP] = build_group, [FORM_REPEAT] = build_repeat,
-        [FORM_RESIDUAL] = build_join, [FORM_CONCAT] = build_join, [FORM_MULTIPLY] = build_join};
+        [FORM_RESIDUAL] = build_join, [FORM_CONCAT] = build_join, [FORM_MULTIPLY] = build_join,
+        [FORM_CROSS] = build_join};
     for (int i = 0; i < list->count; i++) {
         b->at = list->item[i].at;
         TRY(build[list->item[i].form](b, scope, &list->item[i], value));
