@@ -388,6 +388,31 @@ static int vision(struct graph *graph)
     return linear(graph, 4, ACTIVATION_NONE, v);
 }
 
+/* Learnt queries read the tokens of an image, twice, among themselves between; then their mean reads tokens that no
+ * trained layer wrote (Jaegle et al., 2021). */
+static int latent(struct graph *graph)
+{
+    static const struct settings none = {.rate = 0};
+    const struct settings grouped = {.heads = 3, .kv_heads = 1, .rate = 0.2, .save = SAVE_NOTHING};
+    begin(graph, "read");
+    int x = add(graph, "conv", (struct settings){.channels = 8, .kernel = 2, .stride = 2, .bias = true}, 0, -1);
+    x = add(graph, "positions", none, add(graph, "tokens", none, x, -1), -1);
+    int v =
+        linear(graph, 12, ACTIVATION_NONE, add(graph, "latents", (struct settings){.tokens = 5, .units = 8}, 0, -1));
+    v = add(graph, "cross_attention", (struct settings){.heads = 2, .rate = 0.1}, v,
+            linear(graph, 24, ACTIVATION_NONE, x));
+    graph_group_end(graph);
+    const int among = encoder(graph, "encoder", 12, SAVE_PROBABILITIES, v);
+    begin(graph, "again");
+    v = linear(graph, 12, ACTIVATION_NONE, among);
+    v = add(graph, "cross_attention", grouped, v, linear(graph, 8, ACTIVATION_NONE, x));
+    v = add(graph, "add", none, v, among);
+    graph_group_end(graph);
+    const int plain = freeze(graph, linear(graph, 24, ACTIVATION_NONE, add(graph, "tokens", none, 0, -1)));
+    v = add(graph, "cross_attention", (struct settings){.heads = 3}, add(graph, "global_avg_pool", none, v, -1), plain);
+    return linear(graph, 4, ACTIVATION_NONE, v);
+}
+
 static int tied(struct graph *graph)
 {
     const int v = linear(graph, 20, ACTIVATION_NONE, decoder_blocks(graph));
@@ -405,6 +430,7 @@ static int chunked(struct graph *graph)
 const struct net chunked_net = {"chunked", chunked, {2, {3, 7}}, 3, 20};
 const struct net tied_net = {"tied", tied, {2, {3, 7}}, 3, 20};
 const struct net gated_net = {"gated", gated, {3, {8, 8, 3}}, 3, 4};
+const struct net latent_net = {"latent", latent, {3, {8, 8, 3}}, 3, 4};
 const struct net vision_net = {"vision", vision, {3, {8, 8, 3}}, 3, 4};
 const struct net deep_net = {"deep", deep, {1, {12}}, 40, 4}, divided_net = {"divided", divided, {1, {16}}, 64, 4},
                  pooled_net = {"pooled", pooled, {3, {9, 8, 3}}, 3, 4},

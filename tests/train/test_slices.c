@@ -262,8 +262,8 @@ static void check_sum(const struct net *net, const char *backend, int64_t slices
 
 Test(slices, gradients_are_the_sum_of_slices_alone)
 {
-    const struct net *const all[] = {&nets[0],   &nets[1],    &nets[4],  &nets[7],    &nets[8],
-                                     &gated_net, &vision_net, &deep_net, &divided_net};
+    const struct net *const all[] = {&nets[0],   &nets[1],    &nets[4],    &nets[7],  &nets[8],
+                                     &gated_net, &vision_net, &latent_net, &deep_net, &divided_net};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         struct net net = *all[i];
         net.batch = 6;
