@@ -101,7 +101,7 @@ static enum status infer(const void *settings, const struct shape *inputs, struc
     return ST_OK;
 }
 
-/* The queries' width, E of the keys', and how many they are. */
+/* y is of the queries' shape. */
 static enum status infer_cross(const void *settings, const struct shape *inputs, struct shape *output)
 {
     char text[96];

@@ -3,8 +3,9 @@
  * log(sum_j exp x_j) - x_label, the largest x subtracted first; 0 where none is. label_smoothing: a share
  * e of the label's weight is divided among all classes (Szegedy et al., 2016), so that x_label becomes
  * (1 - e) x_label + e times the mean of x. The loss and the gradients of slices of the batch add up to the batch's,
- * whatever the slices have of labels that do not count. y = {loss, number of rows whose largest x (the first, where
- * several are equal) is the label's}. The backward computes the softmax again from x: nothing is saved; dx may be x. */
+ * whatever the slices have of labels that do not count. An auxiliary loss is multiplied by its node's weight. y =
+ * {loss, number of rows whose largest x (the first, where several are equal) is the label's}. The backward computes the
+ * softmax again from x: nothing is saved; dx may be x. */
 #include "model/reference.h"
 
 #include <math.h>
@@ -49,6 +50,12 @@ static double target(const float *x, int64_t count, int32_t label, double smooth
     return (1 - smoothing) * x[label] + smoothing * sum / (double)count;
 }
 
+/* What the sum over the rows is divided by. */
+static double divisor(const struct reference *r, const struct kernel_args *args)
+{
+    return (double)*args->counted / r->weight;
+}
+
 static double exp_sum(const float *x, int64_t count, double most)
 {
     double sum = 0;
@@ -70,7 +77,7 @@ static enum status forward(void *state, const struct kernel_args *args)
         loss += log(exp_sum(x, classes, x[index])) + x[index] - target(x, classes, label, smoothing(r));
         correct += index == label;
     }
-    ((float *)args->y)[0] = *args->counted ? (float)(loss / (double)*args->counted) : 0;
+    ((float *)args->y)[0] = *args->counted ? (float)(loss / divisor(r, args)) : 0;
     ((float *)args->y)[1] = (float)correct;
     return ST_OK;
 }
@@ -87,8 +94,7 @@ static enum status backward(void *state, const struct kernel_args *args)
         double most = x[largest(x, classes)], sum = exp_sum(x, classes, most);
         for (int64_t j = 0; j < classes; j++)
             dx[j] =
-                counts ? (float)((exp(x[j] - most) / sum - own * (j == args->labels[n]) - all) / (double)*args->counted)
-                       : 0;
+                counts ? (float)((exp(x[j] - most) / sum - own * (j == args->labels[n]) - all) / divisor(r, args)) : 0;
     }
     return ST_OK;
 }

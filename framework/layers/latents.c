@@ -1,6 +1,6 @@
-/* Learnt tokens that are the same for every sample, {tokens, units}, whatever the input: the queries of cross_attention
- * (Jaegle et al., "Perceiver", 2021; Carion et al., "DETR", 2020). Their gradient is the sum of dy over the samples; an
- * input that wants a gradient gets zeros. The backward reads nothing else. */
+/* Learnt tokens that are the same for every sample, {tokens, units}, whatever the input, by default the batch: the
+ * queries of cross_attention (Jaegle et al., "Perceiver", 2021; Carion et al., "DETR", 2020). Their gradient is the sum
+ * of dy over the samples; an input that wants a gradient gets zeros. The backward reads nothing else. */
 #include "model/reference.h"
 
 #include <string.h>
@@ -59,6 +59,7 @@ static enum status backward(void *state, const struct kernel_args *args)
 const struct layer layer_latents = {.name = "latents",
                                     .doc = "learnt tokens, whatever the input",
                                     .inputs = 1,
+                                    .reads_batch = true,
                                     LAYER_SETTINGS,
                                     .infer = infer,
                                     .parameters = parameters,

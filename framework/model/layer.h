@@ -161,7 +161,7 @@ struct layer {
     const char *doc;    /* one line */
     const char *family; /* a name that policies may use for several layers ("pool", "norm"), NULL: none */
     int inputs;
-    bool reads_batch;            /* its last input is value 0; a model file does not name it */
+    bool reads_batch;            /* its last input is value 0, unless a model file names another for its only one */
     bool mixes_samples;          /* a sample's output depends on the other samples of the batch */
     bool loss;                   /* ends the graph: reads labels, writes {loss, correct predictions} */
     bool predicts;               /* a loss: the mean over the labels, and predictions that can be counted */

@@ -67,6 +67,7 @@ struct reference {
     int64_t x_elements, y_elements; /* of one sample */
     int64_t second_elements;        /* of one sample of the last input */
     int second_rank;                /* of the last input's shape */
+    double weight;                  /* of a loss */
 };
 
 /* The reference kernel of a layer; backward may be NULL. */

@@ -21,6 +21,7 @@ struct entropy {
     void *state;
     int64_t batch, rows, classes;
     double smoothing; /* a share of each label's weight, divided among the classes */
+    double weight;    /* of the whole loss */
     int threads;
 };
 
@@ -39,6 +40,7 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
     e->threads = (int)backend->options.threads;
     e->classes = shape_width(x);
     e->smoothing = node_real(node, "label_smoothing");
+    e->weight = node->weight;
     e->rows = graph->batch * (shape_elements(x) / e->classes);
     if (x->rank == 1) {
         e->reference = &node->layer->reference;
@@ -144,7 +146,7 @@ static enum status forward(void *state, const struct kernel_args *args)
     for (int64_t n = 0; n < e->rows; n++)
         term[n] = term_of(e, (const float *)args->x[0] + n * e->classes, args->labels[n]);
     for (int64_t n = 0; n < e->rows; n++) loss += term[n].loss, correct += term[n].correct;
-    ((float *)args->y)[0] = *args->counted ? (float)(loss / (double)*args->counted) : 0;
+    ((float *)args->y)[0] = *args->counted ? (float)(loss / ((double)*args->counted / e->weight)) : 0;
     ((float *)args->y)[1] = (float)correct;
     clock_lap(e->backend, CLOCK_OTHER);
     return ST_OK;
@@ -174,7 +176,7 @@ static enum status backward(void *state, const struct kernel_args *args)
     if (e->reference) return e->reference->backward(e->state, args);
 #pragma omp parallel for schedule(static) num_threads(e->threads)
     for (int64_t n = 0; n < e->rows; n++)
-        row_gradient(e, (const float *)args->x[0] + n * e->classes, args->labels[n], (double)*args->counted,
+        row_gradient(e, (const float *)args->x[0] + n * e->classes, args->labels[n], (double)*args->counted / e->weight,
                      (float *)args->dx[0] + n * e->classes);
     clock_lap(e->backend, CLOCK_OTHER);
     return ST_OK;

@@ -10,6 +10,7 @@ static enum status entropy_prepare(struct backend *backend, const struct graph *
 {
     if (node_real(node, "label_smoothing") > 0)
         return fail(ST_SPEC, "cross_entropy on cuda has no label_smoothing yet; expected backend: cpu, or 0");
+    if (node->auxiliary) return fail(ST_SPEC, "auxiliary losses are not computed on cuda yet; expected backend: cpu");
     TRY(layer_state_prepare(backend, graph, node, footprint, state));
     const struct layer_state *s = *state;
     footprint->forward_scratch = cross_entropy_scratch(s->x.count / shape_width(&s->x.shape));

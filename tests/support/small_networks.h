@@ -26,6 +26,9 @@ extern const struct net deep_net, divided_net, pooled_net, fronted_net, rotary_n
  * to another sequence, with layers that a device has no kernels for. */
 extern const struct net gated_net, vision_net, latent_net;
 
+/* Nor these: auxiliary losses of images; and of a decoder whose last loss is in chunks. A device has neither. */
+extern const struct net headed_net, early_net;
+
 /* Nor this: a decoder with its loss in chunks, which a device has not either. */
 extern const struct net chunked_net;
 

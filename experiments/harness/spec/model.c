@@ -1,5 +1,5 @@
 /* The forms of a list of layers: `- flatten`, `- conv: {channels: 64, kernel: 3}`, and group, repeat, residual,
- * concat, multiply and cross_attention, which hold lists of their own. */
+ * concat, multiply, cross_attention and auxiliary, which hold lists of their own. */
 #include "spec/model.h"
 
 #include <string.h>
@@ -50,6 +50,11 @@ static const struct setting of_joins[] = {
     {NAME("", "the name of the group of its nodes")},
     {FROM("an earlier name, whose output the shortcut reads instead of the one before")},
     {.key = NULL}};
+static const struct setting weighted[] = {
+    {"weight", SETTING_REAL, offsetof(struct item, weight), 1e-6, 1e6, NULL, NULL, "factor of this loss in the sum"},
+    {NAME("", "the name of the group of its nodes")},
+    {FROM("an earlier name, whose output its layers read instead of the one before")},
+    {.key = NULL}};
 static const struct setting repeated[] = {
     {"times", SETTING_INT, offsetof(struct item, times), 1, TIMES_MAX, NULL, NULL, "repetitions, each a group NAME[i]"},
     {NAME(NULL, "its name")},
@@ -81,19 +86,22 @@ const struct form_rows model_forms[FORMS] = {
     [FORM_MULTIPLY] = {"multiply", "the product of the layers' output and the shortcut's, or its gate of channels",
                        of_joins, arms, "multiply"},
     [FORM_CROSS] = {"cross_attention", "attention of the layers' output, queries, to the shortcut's keys and values",
-                    of_joins, arms, "cross_attention"}};
+                    of_joins, arms, "cross_attention"},
+    [FORM_AUXILIARY] = {"auxiliary",
+                        "a head with a loss of its own, of the same labels; what follows reads the output before it",
+                        weighted, body}};
 
 /* ---- reading ---- */
 
 /* Which layers a list may hold. */
 typedef bool lists(const struct layer *);
 
-bool model_lists(const struct layer *layer) { return !layer->loss && layer->inputs == 1 + layer->reads_batch; }
+bool model_lists(const struct layer *layer) { return !layer->loss && layer->inputs <= 1 + layer->reads_batch; }
 
 bool model_joins(const struct layer *layer)
 {
     for (int f = FORM_CONCAT; f < FORMS; f++)
-        if (layer == layer_find(model_forms[f].joins)) return false;
+        if (model_forms[f].joins && layer == layer_find(model_forms[f].joins)) return false;
     return !layer->loss && layer->inputs == 2 && !layer->reads_batch;
 }
 
