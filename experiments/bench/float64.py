@@ -61,8 +61,9 @@ RUNS = [Run("experiments/bert-tweets.yaml", ("batch=32", "epochs="), 1e-5, 2),
             ("model.parameters={channels: 32, wide: 64, qkv: 96, wide_qkv: 192, inner: 64, wide_inner: 128, groups: 8}",
              "data.shape=[16, 16, 4]"), 1e-5),
         Run("experiments/perceiver.yaml", ("data.shape=[16, 16, 3]", "data.classes=10"), 1e-5),
-        Run("experiments/unet-plus-plus.yaml", ("model.parameters={channels: 8, wide1: 16, wide2: 32, wide3: 64, wide4: 128}",
-                                                "data.shape=[32, 32, 1]", "conv.algorithm=direct"), CONVOLUTIONAL),
+        Run("experiments/unet-plus-plus.yaml",
+            ("model.parameters={channels: 8, wide1: 16, wide2: 32, wide3: 64, wide4: 128}", "data.shape=[32, 32, 1]",
+             "conv.algorithm=direct"), CONVOLUTIONAL),
         Run("experiments/vit.yaml", ("model.parameters={blocks: 2}", "data.shape=[64, 64, 3]", "data.classes=10",
                                       "batch=4"), 1e-5),
         Run("experiments/vgg16-recompute.yaml", ("data={name: synthetic, shape: [224, 224, 3], classes: 1000}", "batch=2"),
@@ -171,7 +172,8 @@ def settings(layers, prefix="", numbers=None):
             found.update(settings(own.get(inner, ()), prefix, numbers))
         if kind in FORMS:
             continue
-        kind, name = ("cross_entropy" if kind == "auxiliary" else kind), None if kind in NAMED_GROUPS else own.get("name")
+        name = None if kind in NAMED_GROUPS else own.get("name")
+        kind = "cross_entropy" if kind == "auxiliary" else kind
         if name is None:
             numbers[kind] += 1
         found[prefix + (name or f"{kind}{numbers[kind]}")] = own

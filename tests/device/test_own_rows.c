@@ -469,6 +469,27 @@ Test(own_rows, layers_without_a_kernel_are_refused)
     }
 }
 
+Test(own_rows, auxiliary_losses_are_refused)
+{
+    const struct layer *layer = layer_find("cross_entropy");
+    struct backend *backend;
+    struct graph *graph;
+    struct network *network;
+    int value = 0, end;
+    cr_assert(backend_open("cuda", &(struct backend_options){0}, &backend) == ST_OK, "%s", status_message());
+    cr_assert(graph_create(&(struct shape){1, {8}}, BATCH, &graph) == ST_OK);
+    cr_assert(graph_add(graph, layer_find("linear"), settings_of(layer_find("linear"), &(struct settings){.units = 3}),
+                        NULL, &value, &value) == ST_OK);
+    for (int i = 0; i < 2; i++)
+        cr_assert(graph_add(graph, layer, settings_of(layer, NULL), NULL, &value, &end) == ST_OK);
+    cr_assert(graph_finish(graph) == ST_OK, "%s", status_message());
+    cr_assert(network_prepare(graph, backend, &network) == ST_SPEC);
+    cr_assert(strstr(status_message(), "layer 'cross_entropy1': auxiliary losses are not computed on cuda yet"), "%s",
+              status_message());
+    graph_destroy(graph);
+    backend_close(backend);
+}
+
 /* Layers keep NaNs, and treat -0 as the reference does. */
 Test(own_rows, nans_and_negative_zeros)
 {
