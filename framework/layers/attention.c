@@ -18,58 +18,30 @@
  * dQ and dK are turned back. Where several heads of queries read a key, the shares of its gradients are rounded and
  * then added in float, in the order of the heads.
  *
- * cross_attention is the same of two values: queries {T, D}, or one of them, {D}, and the keys and values of another
- * sequence side by side, {S, 2 E}; P is T x S, and dropout's element (head * T + query) * S + key. It reads no mask:
- * every key takes part, padding too. */
-#include "model/reference.h"
+ * The kernel is cross_attention's, too, whose keys and values are a second input of a length of their own. */
+#include "layers/attention.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "numerics/token_batch.h"
 
-struct settings {
-    int64_t heads, kv_heads; /* kv_heads 0: heads */
-    bool causal, rope;
-    double rate; /* probability that an element of P is dropped */
-    int save;    /* index of save_words */
-};
-
-enum { SAVE_PROBABILITIES, SAVE_NOTHING };
-static const char *const save_words[] = {"probabilities", "nothing", NULL};
+const char *const attention_save_words[] = {"probabilities", "nothing", NULL};
 
 static const struct setting keys[] = {
-    {SETTING(heads), .type = SETTING_INT, .min = 1, .max = 1 << 16, .doc = "parts of the width that attend apart"},
-    {SETTING(kv_heads), .type = SETTING_INT, .max = 1 << 16, .preset = "0",
-     .doc = "heads of keys and values, a divisor of heads; 0: heads"},
-    {SETTING(rope), .type = SETTING_BOOL, .preset = "false", .doc = "queries and keys are turned by their positions"},
-    {SETTING(causal), .type = SETTING_BOOL, .preset = "false", .doc = "a token attends to no later one"},
-    {SETTING(rate), .type = SETTING_REAL, .max = 0.999999, .preset = "0",
-     .doc = "probability that an attention probability is dropped"},
-    {SETTING(save), .type = SETTING_CHOICE, .preset = "probabilities", .values = save_words,
-     .doc = "kept for the backward; nothing: it makes the probabilities again"},
+    ATTENTION_HEADS,
+    {ATTENTION(rope), .type = SETTING_BOOL, .preset = "false", .doc = "queries and keys are turned by their positions"},
+    {ATTENTION(causal), .type = SETTING_BOOL, .preset = "false", .doc = "a token attends to no later one"},
+    ATTENTION_KEPT,
     {.key = NULL}};
-
-/* Of cross_attention: neither causal nor rope, since its queries and keys are places of different sequences. */
-static const struct setting cross_keys[] = {
-    {SETTING(heads), .type = SETTING_INT, .min = 1, .max = 1 << 16, .doc = "parts of the queries that attend apart"},
-    {SETTING(kv_heads), .type = SETTING_INT, .max = 1 << 16, .preset = "0",
-     .doc = "heads of keys and values, a divisor of heads; 0: heads"},
-    {SETTING(rate), .type = SETTING_REAL, .max = 0.999999, .preset = "0",
-     .doc = "probability that an attention probability is dropped"},
-    {SETTING(save), .type = SETTING_CHOICE, .preset = "probabilities", .values = save_words,
-     .doc = "kept for the backward; nothing: it makes the probabilities again"},
-    {.key = NULL}};
-
-static int64_t kv_heads_of(const struct settings *s) { return s->kv_heads ? s->kv_heads : s->heads; }
 
 /* The width of a head. */
-static int64_t width_of(const struct settings *s, const struct shape *x)
+static int64_t width_of(const struct attention_settings *s, const struct shape *x)
 {
     return x->dim[1] / (s->heads + 2 * kv_heads_of(s));
 }
 
-static enum status heads_expected(const struct settings *s)
+enum status attention_heads_expected(const struct attention_settings *s)
 {
     if (s->heads % kv_heads_of(s) == 0) return ST_OK;
     return fail(ST_SPEC, "kv_heads is %lld; expected a divisor of its %lld heads", (long long)s->kv_heads,
@@ -79,7 +51,7 @@ static enum status heads_expected(const struct settings *s)
 static enum status infer(const void *settings, const struct shape *inputs, struct shape *output)
 {
     char text[96];
-    const struct settings *s = settings;
+    const struct attention_settings *s = settings;
     const struct shape *x = &inputs[0];
     const bool masked = inputs[1].rank != 3;
     TRY(sequence_expected(x));
@@ -87,7 +59,7 @@ static enum status infer(const void *settings, const struct shape *inputs, struc
     if (masked && x->dim[0] != inputs[1].dim[1])
         return fail(ST_SPEC, "expects the batch's %lld tokens, of which some may be padding; its input is %s",
                     (long long)inputs[1].dim[1], shape_print(x, text));
-    TRY(heads_expected(s));
+    TRY(attention_heads_expected(s));
     if (x->dim[1] % (s->heads + 2 * kv_heads_of(s)))
         return fail(ST_SPEC,
                     "expects queries, keys and values of each token side by side: %lld heads and twice %lld of keys "
@@ -101,49 +73,26 @@ static enum status infer(const void *settings, const struct shape *inputs, struc
     return ST_OK;
 }
 
-/* y is of the queries' shape. */
-static enum status infer_cross(const void *settings, const struct shape *inputs, struct shape *output)
-{
-    char text[96];
-    const struct settings *s = settings;
-    const struct shape *x = &inputs[0], *kv = &inputs[1];
-    TRY(rows_expected(x));
-    TRY(heads_expected(s));
-    const int64_t width = shape_width(x), expected = 2 * kv_heads_of(s) * (width / s->heads);
-    if (width % s->heads)
-        return fail(ST_SPEC, "expects queries a multiple of %lld wide, for its heads; they are %s", (long long)s->heads,
-                    shape_print(x, text));
-    if (kv->rank != 2 || kv->dim[1] != expected)
-        return fail(ST_SPEC,
-                    "expects a second input (the shortcut) with keys and values of each token side by side, tokens x "
-                    "%lld for %lld heads of the queries' width; it is %s",
-                    (long long)expected, (long long)kv_heads_of(s), shape_print(kv, text));
-    *output = *x;
-    return ST_OK;
-}
-
 /* Elements of every head's block of queries x keys, -1: too many. */
-static int64_t block_elements(const struct settings *s, int64_t queries, int64_t of_query)
+static int64_t block_elements(const struct attention_settings *s, int64_t queries, int64_t keys_of_query)
 {
-    return shape_elements(&(struct shape){3, {s->heads, queries, of_query}});
+    return shape_elements(&(struct shape){3, {s->heads, queries, keys_of_query}});
 }
 
-static int64_t drawn(const struct settings *s, int64_t elements) { return s->rate > 0 || elements < 0 ? elements : 0; }
+int64_t attention_draws(const struct attention_settings *s, int64_t queries, int64_t keys_of_query)
+{
+    const int64_t elements = block_elements(s, queries, keys_of_query);
+    return s->rate > 0 || elements < 0 ? elements : 0;
+}
 
 static int64_t draws(const void *settings, const struct shape *inputs)
 {
-    return drawn(settings, block_elements(settings, inputs->dim[0], inputs->dim[0]));
-}
-
-static int64_t draws_cross(const void *settings, const struct shape *inputs)
-{
-    const int64_t queries = shape_elements(&inputs[0]) / shape_width(&inputs[0]);
-    return drawn(settings, block_elements(settings, queries, inputs[1].dim[0]));
+    return attention_draws(settings, inputs->dim[0], inputs->dim[0]);
 }
 
 /* Two products forward, four backward, over T x T x D each; a softmax of some 5 operations an element forward and of 4
- * backward. What save: nothing computes again counts. seen: keys of a query, on average. */
-static struct flops flops_seeing(const struct settings *s, const struct shape *output, double seen)
+ * backward. What save: nothing computes again counts. */
+struct flops attention_flops(const struct attention_settings *s, const struct shape *output, double seen)
 {
     const double elements = (double)shape_elements(output), tokens = elements / (double)shape_width(output);
     const double product = 2 * elements * seen, block = (double)s->heads * tokens * seen;
@@ -154,14 +103,9 @@ static struct flops flops_seeing(const struct settings *s, const struct shape *o
 /* With causal, pairs of a query and a key that it sees alone. */
 static struct flops flops(const void *settings, const struct shape *inputs, const struct shape *output)
 {
-    const struct settings *s = settings;
+    const struct attention_settings *s = settings;
     const double tokens = (double)inputs->dim[0];
-    return flops_seeing(s, output, s->causal ? (tokens + 1) / 2 : tokens);
-}
-
-static struct flops flops_cross(const void *settings, const struct shape *inputs, const struct shape *output)
-{
-    return flops_seeing(settings, output, (double)inputs[1].dim[0]);
+    return attention_flops(s, output, s->causal ? (tokens + 1) / 2 : tokens);
 }
 
 /* Where queries, keys and values lie. */
@@ -172,7 +116,7 @@ struct sizes {
 
 static struct sizes sizes_of(const struct reference *r)
 {
-    const struct settings *s = r->settings;
+    const struct attention_settings *s = r->settings;
     const int64_t out = shape_width(&r->y), width = out / s->heads, queries = r->y_elements / out;
     const bool cross = shape_width(&r->x) == out; /* else there are keys and values in the row */
     return (struct sizes){cross, queries, cross ? r->second_elements / (2 * kv_heads_of(s) * width) : queries, width};
@@ -180,7 +124,7 @@ static struct sizes sizes_of(const struct reference *r)
 
 static void measure(const struct reference *r, struct footprint *footprint)
 {
-    const struct settings *s = r->settings;
+    const struct attention_settings *s = r->settings;
     const struct sizes z = sizes_of(r);
     const size_t scratch = (size_t)(z.queries * z.keys) * (sizeof(double) + sizeof(float) + 1) +
                            (size_t)((z.queries + z.keys + 1) * z.width) * sizeof(double);
@@ -191,7 +135,7 @@ static void measure(const struct reference *r, struct footprint *footprint)
                                     .reads = {0, s->save == SAVE_NOTHING ? READS_X : READS_X | READS_SAVED}};
 }
 
-static int64_t heads_of(const struct reference *r) { return ((const struct settings *)r->settings)->heads; }
+static int64_t heads_of(const struct reference *r) { return ((const struct attention_settings *)r->settings)->heads; }
 
 enum { Q, K, V };
 
@@ -247,7 +191,7 @@ static void cut_scratch(struct head *h, void *scratch)
 static void place_rows(const struct reference *r, const struct kernel_args *args, int64_t n, int64_t index,
                        const struct sizes *z, struct head *h)
 {
-    const struct settings *s = r->settings;
+    const struct attention_settings *s = r->settings;
     const int64_t heads = s->heads, kv = kv_heads_of(s), key = index / (heads / kv);
     const int64_t column[] = {index, (z->cross ? 0 : heads) + key, (z->cross ? 0 : heads) + kv + key};
     for (int which = Q; which <= V; which++) {
@@ -263,7 +207,7 @@ static void place_rows(const struct reference *r, const struct kernel_args *args
 static struct head head_at(const struct reference *r, const struct kernel_args *args, float *saved, int64_t n,
                            int64_t h)
 {
-    const struct settings *s = r->settings;
+    const struct attention_settings *s = r->settings;
     const struct sizes z = sizes_of(r);
     const int64_t heads = s->heads, group = heads / kv_heads_of(s), block = z.queries * z.keys;
     const bool drops = kernel_drops(args, s->rate), masked = !z.cross && r->second_rank != 3;
@@ -412,21 +356,10 @@ const struct layer layer_attention = {
     .doc = "softmax(q k / sqrt(d)) v by heads, of the queries, keys and values in one row",
     .inputs = 2,
     .reads_batch = true,
-    LAYER_SETTINGS,
+    .keys = keys,
+    .settings_size = sizeof(struct attention_settings),
     .infer = infer,
     .flops = flops,
     .draws = draws,
     .reference = REFERENCE_KERNEL(forward, backward),
     .measure = measure};
-
-const struct layer layer_cross_attention = {.name = "cross_attention",
-                                            .doc =
-                                                "attention of one branch's queries to the keys and values of another",
-                                            .inputs = 2,
-                                            .keys = cross_keys,
-                                            .settings_size = sizeof(struct settings),
-                                            .infer = infer_cross,
-                                            .flops = flops_cross,
-                                            .draws = draws_cross,
-                                            .reference = REFERENCE_KERNEL(forward, backward),
-                                            .measure = measure};
