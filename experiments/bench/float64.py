@@ -60,6 +60,10 @@ RUNS = [Run("experiments/bert-tweets.yaml", ("batch=32", "epochs="), 1e-5, 2),
         Run("experiments/sd-unet.yaml",
             ("model.parameters={channels: 32, wide: 64, qkv: 96, wide_qkv: 192, inner: 64, wide_inner: 128, groups: 8}",
              "data.shape=[16, 16, 4]"), 1e-5),
+        Run("experiments/perceiver.yaml", ("data.shape=[16, 16, 3]", "data.classes=10"), 1e-5),
+        Run("experiments/unet-plus-plus.yaml",
+            ("model.parameters={channels: 8, wide1: 16, wide2: 32, wide3: 64, wide4: 128}", "data.shape=[32, 32, 1]",
+             "conv.algorithm=direct"), CONVOLUTIONAL),
         Run("experiments/vit.yaml", ("model.parameters={blocks: 2}", "data.shape=[64, 64, 3]", "data.classes=10",
                                       "batch=4"), 1e-5),
         Run("experiments/vgg16-recompute.yaml", ("data={name: synthetic, shape: [224, 224, 3], classes: 1000}", "batch=2"),
@@ -166,10 +170,13 @@ def settings(layers, prefix="", numbers=None):
             continue
         for inner in "layers", "shortcut", "join":
             found.update(settings(own.get(inner, ()), prefix, numbers))
-        if kind not in FORMS and "name" not in own:
+        if kind in FORMS:
+            continue
+        name = None if kind in NAMED_GROUPS else own.get("name")
+        kind = "cross_entropy" if kind == "auxiliary" else kind
+        if name is None:
             numbers[kind] += 1
-        if kind not in FORMS:
-            found[prefix + own.get("name", f"{kind}{numbers[kind]}")] = own
+        found[prefix + (name or f"{kind}{numbers[kind]}")] = own
     return found
 
 
@@ -193,7 +200,15 @@ def dropout(x, own):
     return left.movedim(-1, 1) if x.dim() == 4 else left
 
 
+def cross_attention(x, kv, own):
+    heads = own["kv_heads"] or own["heads"]
+    q = x.unflatten(-1, (own["heads"], -1)).transpose(1, 2)
+    k, v = kv.unflatten(2, (2, heads, -1)).repeat_interleave(own["heads"] // heads, 3).permute(2, 0, 3, 1, 4)
+    return functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+
+
 FORMS = "group", "residual", "concat", "multiply"
+NAMED_GROUPS = "cross_attention", "auxiliary"  # whose name is that of a group of nodes
 # layer -> its output by its inputs, parameters and running state by their names, and settings
 LAYERS = {
     # PyYAML takes 1e-05 for a text, hence float().
@@ -211,6 +226,8 @@ LAYERS = {
     "pixels": lambda x, p, own: image_of(x[0], own["height"]),
     "class_token": lambda x, p, own: torch.cat([p["weight"].expand(len(x[0]), 1, -1), x[0]], 1),
     "positions": lambda x, p, own: x[0] + p["weight"],
+    "latents": lambda x, p, own: p["weight"].expand(len(x[0]), -1, -1),
+    "cross_attention": lambda x, p, own: cross_attention(*x, own),
     "select": lambda x, p, own: x[0][:, own["token"]],
     "attention": lambda x, p, own: attention(x[0], own),
     "layernorm": lambda x, p, own: functional.layer_norm(x[0], x[0].shape[-1:], p["weight"], p["bias"],
@@ -237,16 +254,19 @@ def planned(plan, model, tensors, batch, labels, key):
     """The loss of the network that a plan's nodes are, whose masks are those of the key; puts the running state after the
     step in tensors."""
     texts = [[text.decode() for text in plan["nodes"][key][()]] for key in ("name", "layer")]
-    named, values = settings(model["layers"]), [batch.permute(0, 3, 1, 2)]
+    named, values, loss = settings(model["layers"]), [batch.permute(0, 3, 1, 2)], 0
     for node, (name, layer, inputs) in enumerate(zip(*texts, plan["nodes/inputs"][()])):
         own = {**named.get(name, {}), "key": key, "node": node}
         x = [values[value] for value in inputs if value >= 0]
         if layer == "cross_entropy":
             logits = x[0].flatten(2) if x[0].dim() == 4 else x[0]  # a label a pixel, or one a sample
-            return functional.cross_entropy(logits, labels.view(logits.shape[:1] + logits.shape[2:]), ignore_index=-1)
+            own_labels = labels.view(logits.shape[:1] + logits.shape[2:])
+            loss += float(own.get("weight", 1)) * functional.cross_entropy(logits, own_labels, ignore_index=-1)
+            values.append(None)
+            continue
         mine = {key[len(name) + 1:]: tensor for key, tensor in tensors.items() if key.startswith(name + ".")}
         values.append(ACTIVATIONS[own.get("activation", "none")](LAYERS[layer](x, mine, own)))
-    raise measure.Failed("the plan has no cross_entropy")
+    return loss
 
 
 def loss_of(file, tensors, heads, seed):

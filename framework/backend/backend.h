@@ -54,8 +54,9 @@ struct step_moment {
 /* The results of a step. */
 struct step_outcome {
     float loss[2];
-    double squares;     /* of all gradients together */
-    int32_t not_finite; /* the last parameter whose gradient is not finite, -1: none */
+    double squares;                    /* of all gradients together */
+    int32_t not_finite;                /* the last parameter whose gradient is not finite, -1: none */
+    float auxiliary[AUXILIARY_MAX][2]; /* of each such loss; loss[0] has their sum, too */
 };
 
 /* Begins the libraries of a backend whose bits this repository defines, the same on every machine; the number behind it

@@ -220,8 +220,10 @@ enum status network_prepare(struct graph *graph, struct backend *backend, struct
         TRY(arrange_slice(backend, graph, n->slice));
     }
     if (graph->pool_in_conv && backend->kind->takes_pool) fuse_pools(n);
-    for (int v = 0; v + 1 < graph->values; v++) /* the loss's own gradient is the constant 1 */
-        graph->value[v].gradient_bytes = graph->value[v].wants_gradient ? graph->value[v].bytes : 0;
+    for (int v = 0; v + 1 < graph->values; v++) { /* a loss's own gradient is a constant */
+        const bool loss = v > 0 && graph->node[v - 1].layer->loss;
+        graph->value[v].gradient_bytes = graph->value[v].wants_gradient && !loss ? graph->value[v].bytes : 0;
+    }
     for (int v = 0; n->slice && v < graph->values; v++)
         n->slice->value[v].gradient_bytes = graph->value[v].gradient_bytes / (size_t)graph->slices;
     NEW(graph->region, n->binding, (size_t)graph->nodes);

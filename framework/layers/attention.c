@@ -16,48 +16,42 @@
  *     dV = (R P)^T dy,   dP = R (dy V^T),   dS = P (dP - rowsum(P dP)) / sqrt d,   dQ = dS K,   dK = dS^T Q
  *
  * dQ and dK are turned back. Where several heads of queries read a key, the shares of its gradients are rounded and
- * then added in float, in the order of the heads. */
-#include "model/reference.h"
+ * then added in float, in the order of the heads.
+ *
+ * The kernel is cross_attention's, too, whose keys and values are a second input of a length of their own. */
+#include "layers/attention.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "numerics/token_batch.h"
 
-struct settings {
-    int64_t heads, kv_heads; /* kv_heads 0: heads */
-    bool causal, rope;
-    double rate; /* probability that an element of P is dropped */
-    int save;    /* index of save_words */
-};
-
-enum { SAVE_PROBABILITIES, SAVE_NOTHING };
-static const char *const save_words[] = {"probabilities", "nothing", NULL};
+const char *const attention_save_words[] = {"probabilities", "nothing", NULL};
 
 static const struct setting keys[] = {
-    {SETTING(heads), .type = SETTING_INT, .min = 1, .max = 1 << 16, .doc = "parts of the width that attend apart"},
-    {SETTING(kv_heads), .type = SETTING_INT, .max = 1 << 16, .preset = "0",
-     .doc = "heads of keys and values, a divisor of heads; 0: heads"},
-    {SETTING(rope), .type = SETTING_BOOL, .preset = "false", .doc = "queries and keys are turned by their positions"},
-    {SETTING(causal), .type = SETTING_BOOL, .preset = "false", .doc = "a token attends to no later one"},
-    {SETTING(rate), .type = SETTING_REAL, .max = 0.999999, .preset = "0",
-     .doc = "probability that an attention probability is dropped"},
-    {SETTING(save), .type = SETTING_CHOICE, .preset = "probabilities", .values = save_words,
-     .doc = "kept for the backward; nothing: it makes the probabilities again"},
+    ATTENTION_HEADS,
+    {ATTENTION(rope), .type = SETTING_BOOL, .preset = "false", .doc = "queries and keys are turned by their positions"},
+    {ATTENTION(causal), .type = SETTING_BOOL, .preset = "false", .doc = "a token attends to no later one"},
+    ATTENTION_KEPT,
     {.key = NULL}};
 
-static int64_t kv_heads_of(const struct settings *s) { return s->kv_heads ? s->kv_heads : s->heads; }
-
 /* The width of a head. */
-static int64_t width_of(const struct settings *s, const struct shape *x)
+static int64_t width_of(const struct attention_settings *s, const struct shape *x)
 {
     return x->dim[1] / (s->heads + 2 * kv_heads_of(s));
+}
+
+enum status attention_heads_expected(const struct attention_settings *s)
+{
+    if (s->heads % kv_heads_of(s) == 0) return ST_OK;
+    return fail(ST_SPEC, "kv_heads is %lld; expected a divisor of its %lld heads", (long long)s->kv_heads,
+                (long long)s->heads);
 }
 
 static enum status infer(const void *settings, const struct shape *inputs, struct shape *output)
 {
     char text[96];
-    const struct settings *s = settings;
+    const struct attention_settings *s = settings;
     const struct shape *x = &inputs[0];
     const bool masked = inputs[1].rank != 3;
     TRY(sequence_expected(x));
@@ -65,9 +59,7 @@ static enum status infer(const void *settings, const struct shape *inputs, struc
     if (masked && x->dim[0] != inputs[1].dim[1])
         return fail(ST_SPEC, "expects the batch's %lld tokens, of which some may be padding; its input is %s",
                     (long long)inputs[1].dim[1], shape_print(x, text));
-    if (s->heads % kv_heads_of(s))
-        return fail(ST_SPEC, "kv_heads is %lld; expected a divisor of its %lld heads", (long long)s->kv_heads,
-                    (long long)s->heads);
+    TRY(attention_heads_expected(s));
     if (x->dim[1] % (s->heads + 2 * kv_heads_of(s)))
         return fail(ST_SPEC,
                     "expects queries, keys and values of each token side by side: %lld heads and twice %lld of keys "
@@ -81,61 +73,88 @@ static enum status infer(const void *settings, const struct shape *inputs, struc
     return ST_OK;
 }
 
-/* Elements of every head's T x T block, -1: too many. */
-static int64_t block_elements(const struct settings *s, const struct shape *input)
+/* Elements of every head's block of queries x keys, -1: too many. */
+static int64_t block_elements(const struct attention_settings *s, int64_t queries, int64_t keys_of_query)
 {
-    return shape_elements(&(struct shape){3, {s->heads, input->dim[0], input->dim[0]}});
+    return shape_elements(&(struct shape){3, {s->heads, queries, keys_of_query}});
 }
 
-static int64_t draws(const void *settings, const struct shape *input)
+int64_t attention_draws(const struct attention_settings *s, int64_t queries, int64_t keys_of_query)
 {
-    const struct settings *s = settings;
-    const int64_t elements = block_elements(s, input);
+    const int64_t elements = block_elements(s, queries, keys_of_query);
     return s->rate > 0 || elements < 0 ? elements : 0;
 }
 
-/* Two products forward, four backward, over T x T x D each; a softmax of some 5 operations an element forward and of 4
- * backward. What save: nothing computes again counts; with causal, pairs of a query and a key that it sees alone. */
-static struct flops flops(const void *settings, const struct shape *input, const struct shape *output)
+static int64_t draws(const void *settings, const struct shape *inputs)
 {
-    const struct settings *s = settings;
-    const double tokens = (double)input->dim[0], seen = s->causal ? (tokens + 1) / 2 : tokens; /* a query, on average */
-    const double product = 2 * (double)shape_elements(output) * seen;
-    const double block = (double)s->heads * tokens * seen;
+    return attention_draws(settings, inputs->dim[0], inputs->dim[0]);
+}
+
+/* Two products forward, four backward, over T x T x D each; a softmax of some 5 operations an element forward and of 4
+ * backward. What save: nothing computes again counts. */
+struct flops attention_flops(const struct attention_settings *s, const struct shape *output, double seen)
+{
+    const double elements = (double)shape_elements(output), tokens = elements / (double)shape_width(output);
+    const double product = 2 * elements * seen, block = (double)s->heads * tokens * seen;
     const bool again = s->save == SAVE_NOTHING;
     return (struct flops){2 * product + 5 * block, 0, (4 + again) * product + (4 + 5 * again) * block};
 }
 
-static void measure(const struct reference *r, struct footprint *footprint)
+/* With causal, pairs of a query and a key that it sees alone. */
+static struct flops flops(const void *settings, const struct shape *inputs, const struct shape *output)
 {
-    const struct settings *s = r->settings;
-    const int64_t tokens = r->x.dim[0], width = width_of(s, &r->x);
-    const size_t scratch = (size_t)(tokens * tokens) * (sizeof(double) + sizeof(float) + 1) +
-                           (size_t)(2 * (tokens + 1) * width) * sizeof(double);
-    *footprint = (struct footprint){
-        .saved = s->save == SAVE_NOTHING ? 0 : (size_t)(r->batch * block_elements(s, &r->x)) * sizeof(float),
-        .forward_scratch = scratch,
-        .backward_scratch = {0, scratch},
-        .reads = {0, s->save == SAVE_NOTHING ? READS_X : READS_X | READS_SAVED}};
+    const struct attention_settings *s = settings;
+    const double tokens = (double)inputs->dim[0];
+    return attention_flops(s, output, s->causal ? (tokens + 1) / 2 : tokens);
 }
 
-static int64_t heads_of(const struct reference *r) { return ((const struct settings *)r->settings)->heads; }
+/* Where queries, keys and values lie. */
+struct sizes {
+    bool cross; /* keys and values are the second input */
+    int64_t queries, keys, width;
+};
 
-/* A head of queries of a sample, and its T x T blocks. */
+static struct sizes sizes_of(const struct reference *r)
+{
+    const struct attention_settings *s = r->settings;
+    const int64_t out = shape_width(&r->y), width = out / s->heads, queries = r->y_elements / out;
+    const bool cross = shape_width(&r->x) == out; /* else there are keys and values in the row */
+    return (struct sizes){cross, queries, cross ? r->second_elements / (2 * kv_heads_of(s) * width) : queries, width};
+}
+
+static void measure(const struct reference *r, struct footprint *footprint)
+{
+    const struct attention_settings *s = r->settings;
+    const struct sizes z = sizes_of(r);
+    const size_t scratch = (size_t)(z.queries * z.keys) * (sizeof(double) + sizeof(float) + 1) +
+                           (size_t)((z.queries + z.keys + 1) * z.width) * sizeof(double);
+    const int64_t blocks = r->batch * block_elements(s, z.queries, z.keys);
+    *footprint = (struct footprint){.saved = s->save == SAVE_NOTHING ? 0 : (size_t)blocks * sizeof(float),
+                                    .forward_scratch = scratch,
+                                    .backward_scratch = {0, scratch},
+                                    .reads = {0, s->save == SAVE_NOTHING ? READS_X : READS_X | READS_SAVED}};
+}
+
+static int64_t heads_of(const struct reference *r) { return ((const struct attention_settings *)r->settings)->heads; }
+
+enum { Q, K, V };
+
+/* A head of queries of a sample, and its blocks of queries x keys. */
 struct head {
-    int64_t tokens, width, stride, out; /* stride: of rows of qkv, out: of y */
-    int64_t at[3], y;                   /* where the first rows of q, k and v start in qkv, and those of y */
-    bool causal, rope, adds;            /* adds: to the gradients of keys and values, that a head before it wrote */
-    const float *mask;                  /* NULL: every key is a token */
-    double scale, factor;               /* 1 / sqrt d; R where an element is kept */
-    double *slope;                      /* dS; first the scores */
-    double *turned[2];                  /* q and k {T, d}, turned */
-    double *sums;                       /* of a token's gradients of q and k */
+    int64_t queries, keys, width;
+    const float *from[3]; /* the first rows of q, k and v */
+    float *to[3];         /* of their gradients; NULL: not wanted */
+    int64_t stride[3];
+    int64_t y, out;          /* where its first row starts in y, and the stride of rows */
+    bool causal, rope, adds; /* adds: to the gradients of keys and values, that a head before it wrote */
+    const float *mask;       /* NULL: every key is a token */
+    double scale, factor;    /* 1 / sqrt d; R where an element is kept */
+    double *slope;           /* dS; first the scores */
+    double *turned[2];       /* q {T, d} and k, turned */
+    double *sum;             /* of a token's gradient of q or k */
     float *p;
     uint8_t *keep;
 };
-
-enum { Q, K, V };
 
 /* Turns the pairs of a row of position t; sign -1: back. */
 static void rotate(double *row, int64_t width, int64_t t, double sign)
@@ -147,11 +166,11 @@ static void rotate(double *row, int64_t width, int64_t t, double sign)
     }
 }
 
-static void take_rows(const struct head *h, const float *x, int which)
+static void take_rows(const struct head *h, int which, int64_t rows)
 {
-    for (int64_t t = 0; t < h->tokens; t++) {
+    for (int64_t t = 0; t < rows; t++) {
         double *row = h->turned[which] + t * h->width;
-        for (int64_t c = 0; c < h->width; c++) row[c] = x[h->at[which] + t * h->stride + c];
+        for (int64_t c = 0; c < h->width; c++) row[c] = h->from[which][t * h->stride[which] + c];
         if (h->rope) rotate(row, h->width, t, 1);
     }
 }
@@ -159,39 +178,54 @@ static void take_rows(const struct head *h, const float *x, int which)
 /* Where its parts lie in scratch. */
 static void cut_scratch(struct head *h, void *scratch)
 {
-    const int64_t block = h->tokens * h->tokens, rows = h->tokens * h->width;
+    const int64_t block = h->queries * h->keys;
     h->slope = scratch;
     h->turned[Q] = h->slope + block;
-    h->turned[K] = h->turned[Q] + rows;
-    h->sums = h->turned[K] + rows;
-    h->p = (void *)(h->sums + 2 * h->width);
+    h->turned[K] = h->turned[Q] + h->queries * h->width;
+    h->sum = h->turned[K] + h->keys * h->width;
+    h->p = (void *)(h->sum + h->width);
     h->keep = (void *)(h->p + block);
+}
+
+/* Where the rows of sample n's head lie, and those of their gradients. */
+static void place_rows(const struct reference *r, const struct kernel_args *args, int64_t n, int64_t index,
+                       const struct sizes *z, struct head *h)
+{
+    const struct attention_settings *s = r->settings;
+    const int64_t heads = s->heads, kv = kv_heads_of(s), key = index / (heads / kv);
+    const int64_t column[] = {index, (z->cross ? 0 : heads) + key, (z->cross ? 0 : heads) + kv + key};
+    for (int which = Q; which <= V; which++) {
+        const bool second = z->cross && which != Q;
+        const int64_t first = n * (second ? r->second_elements : r->x_elements) + column[which] * z->width;
+        h->stride[which] = second ? 2 * kv * z->width : shape_width(&r->x);
+        h->from[which] = (const float *)args->x[second] + first;
+        h->to[which] = args->dx[second] ? (float *)args->dx[second] + first : NULL;
+    }
 }
 
 /* saved: where P is, or will be written; NULL: in scratch. */
 static struct head head_at(const struct reference *r, const struct kernel_args *args, float *saved, int64_t n,
                            int64_t h)
 {
-    const struct settings *s = r->settings;
-    const int64_t tokens = r->x.dim[0], heads = s->heads, kv = kv_heads_of(s), block = tokens * tokens;
-    const int64_t group = heads / kv, width = width_of(s, &r->x), first = n * r->x_elements;
-    const bool drops = kernel_drops(args, s->rate);
-    struct head head = {
-        .tokens = tokens,
-        .width = width,
-        .stride = r->x.dim[1],
-        .out = r->y.dim[1],
-        .at = {first + h * width, first + (heads + h / group) * width, first + (heads + kv + h / group) * width},
-        .y = n * r->y_elements + h * width,
-        .causal = s->causal,
-        .rope = s->rope,
-        .adds = h % group > 0,
-        .mask = r->second_rank == 3 ? NULL : (const float *)args->x[1] + (n * TOKEN_ROWS + TOKEN_MASK) * tokens,
-        .scale = 1 / sqrt((double)width),
-        .factor = drops ? 1 / (1 - s->rate) : 1};
+    const struct attention_settings *s = r->settings;
+    const struct sizes z = sizes_of(r);
+    const int64_t heads = s->heads, group = heads / kv_heads_of(s), block = z.queries * z.keys;
+    const bool drops = kernel_drops(args, s->rate), masked = !z.cross && r->second_rank != 3;
+    struct head head = {.queries = z.queries,
+                        .keys = z.keys,
+                        .width = z.width,
+                        .out = shape_width(&r->y),
+                        .y = n * r->y_elements + h * z.width,
+                        .causal = s->causal,
+                        .rope = s->rope,
+                        .adds = h % group > 0,
+                        .mask = masked ? (const float *)args->x[1] + (n * TOKEN_ROWS + TOKEN_MASK) * z.keys : NULL,
+                        .scale = 1 / sqrt((double)z.width),
+                        .factor = drops ? 1 / (1 - s->rate) : 1};
+    place_rows(r, args, n, h, &z, &head);
     cut_scratch(&head, args->scratch);
     if (saved) head.p = saved + (n * heads + h) * block;
-    take_rows(&head, args->x[0], Q), take_rows(&head, args->x[0], K);
+    take_rows(&head, Q, z.queries), take_rows(&head, K, z.keys);
     memset(head.keep, 1, (size_t)block);
     if (drops) rng_keep(&args->draw, s->rate, heads * block, n, h * block, block, head.keep);
     return head;
@@ -212,31 +246,31 @@ static double score_of(const struct head *h, int64_t query, int64_t key)
 
 static void make_probabilities(const struct head *h)
 {
-    for (int64_t i = 0; i < h->tokens; i++) {
+    for (int64_t i = 0; i < h->queries; i++) {
         double *score = h->slope, most = -INFINITY, sum = 0;
-        for (int64_t j = 0; j < h->tokens; j++) {
+        for (int64_t j = 0; j < h->keys; j++) {
             score[j] = score_of(h, i, j);
             if (sees(h, i, j)) most = fmax(most, score[j]);
         }
-        for (int64_t j = 0; j < h->tokens; j++) {
+        for (int64_t j = 0; j < h->keys; j++) {
             score[j] = sees(h, i, j) ? exp(score[j] - most) : 0;
             sum += score[j];
         }
-        for (int64_t j = 0; j < h->tokens; j++) h->p[i * h->tokens + j] = (float)(sum == 0 ? 0 : score[j] / sum);
+        for (int64_t j = 0; j < h->keys; j++) h->p[i * h->keys + j] = (float)(sum == 0 ? 0 : score[j] / sum);
     }
 }
 
 /* R of an element. */
 static double kept(const struct head *h, int64_t at) { return h->keep[at] ? h->factor : 0; }
 
-static void attend(const struct head *h, const float *x, float *y)
+static void attend(const struct head *h, float *y)
 {
-    for (int64_t i = 0; i < h->tokens; i++)
+    for (int64_t i = 0; i < h->queries; i++)
         for (int64_t c = 0; c < h->width; c++) {
             double sum = 0;
-            for (int64_t j = 0; j < h->tokens; j++) {
-                const int64_t at = i * h->tokens + j;
-                sum += kept(h, at) * h->p[at] * x[h->at[V] + j * h->stride + c];
+            for (int64_t j = 0; j < h->keys; j++) {
+                const int64_t at = i * h->keys + j;
+                sum += kept(h, at) * h->p[at] * h->from[V][j * h->stride[V] + c];
             }
             y[h->y + i * h->out + c] = (float)sum;
         }
@@ -249,62 +283,70 @@ static enum status forward(void *state, const struct kernel_args *args)
         for (int64_t h = 0; h < heads_of(r); h++) {
             const struct head head = head_at(r, args, args->save ? args->saved : NULL, n, h);
             make_probabilities(&head);
-            attend(&head, args->x[0], args->y);
+            attend(&head, args->y);
         }
     return ST_OK;
 }
 
-static void make_slopes(const struct head *h, const float *x, const float *dy)
+static void make_slopes(const struct head *h, const float *dy)
 {
-    for (int64_t i = 0; i < h->tokens; i++) {
-        double *slope = h->slope + i * h->tokens, total = 0;
-        const float *p = h->p + i * h->tokens, *dyi = dy + h->y + i * h->out;
-        for (int64_t j = 0; j < h->tokens; j++) {
+    for (int64_t i = 0; i < h->queries; i++) {
+        double *slope = h->slope + i * h->keys, total = 0;
+        const float *p = h->p + i * h->keys, *dyi = dy + h->y + i * h->out;
+        for (int64_t j = 0; j < h->keys; j++) {
             double sum = 0;
-            for (int64_t c = 0; c < h->width; c++) sum += (double)dyi[c] * x[h->at[V] + j * h->stride + c];
-            slope[j] = kept(h, i * h->tokens + j) * sum;
+            for (int64_t c = 0; c < h->width; c++) sum += (double)dyi[c] * h->from[V][j * h->stride[V] + c];
+            slope[j] = kept(h, i * h->keys + j) * sum;
             total += p[j] * slope[j];
         }
-        for (int64_t j = 0; j < h->tokens; j++) slope[j] = p[j] * (slope[j] - total) * h->scale;
+        for (int64_t j = 0; j < h->keys; j++) slope[j] = p[j] * (slope[j] - total) * h->scale;
     }
 }
 
-/* A number of a gradient of keys or values. */
-static void put(const struct head *h, float *dx, double sum) { *dx = (h->adds ? *dx : 0) + (float)sum; }
-
-/* dq, dk and dv of token t. */
-static void token_gradients(const struct head *h, const float *dy, int64_t t, float *dx)
+/* Writes the sum as the gradient of row t of q or k. */
+static void put_sum(const struct head *h, int which, int64_t t)
 {
-    double *dq = h->sums, *dk = h->sums + h->width;
-    float *row = dx + t * h->stride;
+    float *row = h->to[which] + t * h->stride[which];
+    if (h->rope) rotate(h->sum, h->width, t, -1);
+    for (int64_t c = 0; c < h->width; c++) row[c] = (which == K && h->adds ? row[c] : 0) + (float)h->sum[c];
+}
+
+static void query_gradient(const struct head *h, int64_t t)
+{
     for (int64_t c = 0; c < h->width; c++) {
-        double q = 0, k = 0, v = 0;
-        for (int64_t i = 0; i < h->tokens; i++) {
-            const int64_t along = t * h->tokens + i, across = i * h->tokens + t;
-            q += h->slope[along] * h->turned[K][i * h->width + c];
+        h->sum[c] = 0;
+        for (int64_t i = 0; i < h->keys; i++) h->sum[c] += h->slope[t * h->keys + i] * h->turned[K][i * h->width + c];
+    }
+    put_sum(h, Q, t);
+}
+
+/* Of token t, dk and dv. */
+static void key_gradients(const struct head *h, const float *dy, int64_t t)
+{
+    float *dv = h->to[V] + t * h->stride[V];
+    for (int64_t c = 0; c < h->width; c++) {
+        double k = 0, v = 0;
+        for (int64_t i = 0; i < h->queries; i++) {
+            const int64_t across = i * h->keys + t;
             k += h->slope[across] * h->turned[Q][i * h->width + c];
             v += kept(h, across) * h->p[across] * dy[h->y + i * h->out + c];
         }
-        dq[c] = q, dk[c] = k;
-        put(h, row + h->at[V] + c, v);
+        h->sum[c] = k;
+        dv[c] = (h->adds ? dv[c] : 0) + (float)v;
     }
-    if (h->rope) rotate(dq, h->width, t, -1), rotate(dk, h->width, t, -1);
-    for (int64_t c = 0; c < h->width; c++) {
-        row[h->at[Q] + c] = (float)dq[c];
-        put(h, row + h->at[K] + c, dk[c]);
-    }
+    put_sum(h, K, t);
 }
 
 static enum status backward(void *state, const struct kernel_args *args)
 {
     const struct reference *r = state;
-    const float *x = args->x[0], *dy = args->dy;
     for (int64_t n = 0; n < r->batch; n++)
         for (int64_t h = 0; h < heads_of(r); h++) {
             const struct head head = head_at(r, args, args->saved, n, h);
             if (!args->saved) make_probabilities(&head);
-            make_slopes(&head, x, dy);
-            for (int64_t t = 0; t < head.tokens; t++) token_gradients(&head, dy, t, args->dx[0]);
+            make_slopes(&head, args->dy);
+            for (int64_t t = 0; head.to[Q] && t < head.queries; t++) query_gradient(&head, t);
+            for (int64_t t = 0; head.to[K] && t < head.keys; t++) key_gradients(&head, args->dy, t);
         }
     return ST_OK;
 }
@@ -314,7 +356,8 @@ const struct layer layer_attention = {
     .doc = "softmax(q k / sqrt(d)) v by heads, of the queries, keys and values in one row",
     .inputs = 2,
     .reads_batch = true,
-    LAYER_SETTINGS,
+    .keys = keys,
+    .settings_size = sizeof(struct attention_settings),
     .infer = infer,
     .flops = flops,
     .draws = draws,

@@ -28,7 +28,7 @@ static enum status forward(void *state, const struct kernel_args *args)
         loss += (x > 0 ? x : 0) - x * label + log1p(exp(-fabs(x)));
         correct += (x > 0) == label;
     }
-    ((float *)args->y)[0] = *args->divisor > 0 ? (float)(loss / *args->divisor) : 0;
+    ((float *)args->y)[0] = *args->divisor > 0 ? (float)(loss / loss_divisor(r, args)) : 0;
     ((float *)args->y)[1] = (float)correct;
     return ST_OK;
 }
@@ -39,7 +39,8 @@ static enum status backward(void *state, const struct kernel_args *args)
     for (int64_t n = 0; n < reference_rows(r); n++) {
         const double x = ((const float *)args->x[0])[n];
         const int32_t label = args->labels[n];
-        ((float *)args->dx[0])[n] = label == LABEL_NONE ? 0 : (float)((1 / (1 + exp(-x)) - label) / *args->divisor);
+        ((float *)args->dx[0])[n] =
+            label == LABEL_NONE ? 0 : (float)((1 / (1 + exp(-x)) - label) / loss_divisor(r, args));
     }
     return ST_OK;
 }

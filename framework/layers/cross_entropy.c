@@ -4,9 +4,9 @@
  * e of the label's weight is divided among all classes (Szegedy et al., 2016), so that x_label becomes
  * (1 - e) x_label + e times the mean of x. class_weights: what each class has of a row's loss is multiplied by the
  * class's weight, and the sum is divided by the weights of the labels, as by PyTorch. The loss and the gradients of
- * slices of the batch add up to the batch's, whatever the slices have of labels that do not count. y = {loss, number of
- * rows whose largest x (the first, where several are equal) is the label's}. The backward computes the softmax again
- * from x: nothing is saved; dx may be x. */
+ * slices of the batch add up to the batch's, whatever the slices have of labels that do not count. An auxiliary loss is
+ * multiplied by its node's weight. y = {loss, number of rows whose largest x (the first, where several are equal) is
+ * the label's}. The backward computes the softmax again from x: nothing is saved; dx may be x. */
 #include "model/reference.h"
 
 #include <math.h>
@@ -92,7 +92,7 @@ static enum status forward(void *state, const struct kernel_args *args)
             (log(exp_sum(x, classes, x[index])) + x[index]) * parts(s, classes, label) - target(s, x, classes, label);
         correct += index == label;
     }
-    ((float *)args->y)[0] = *args->divisor > 0 ? (float)(loss / *args->divisor) : 0;
+    ((float *)args->y)[0] = *args->divisor > 0 ? (float)(loss / loss_divisor(r, args)) : 0;
     ((float *)args->y)[1] = (float)correct;
     return ST_OK;
 }
@@ -118,8 +118,8 @@ static enum status backward(void *state, const struct kernel_args *args)
         if (args->labels[n] == LABEL_NONE || !(*args->divisor > 0))
             memset(dx, 0, (size_t)classes * sizeof *dx);
         else
-            row_gradient(r->settings, (const float *)args->x[0] + n * classes, classes, args->labels[n], *args->divisor,
-                         dx);
+            row_gradient(r->settings, (const float *)args->x[0] + n * classes, classes, args->labels[n],
+                         loss_divisor(r, args), dx);
     }
     return ST_OK;
 }

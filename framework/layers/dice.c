@@ -96,7 +96,7 @@ static enum status forward(void *state, const struct kernel_args *args)
         correct += (double)add_up(r, args, n);
         for (int64_t j = 0; j < classes; j++) loss += 1 - c[j].above / c[j].below;
     }
-    ((float *)args->y)[0] = *args->divisor > 0 ? (float)(loss / *args->divisor) : 0;
+    ((float *)args->y)[0] = *args->divisor > 0 ? (float)(loss / loss_divisor(r, args)) : 0;
     ((float *)args->y)[1] = (float)correct;
     return ST_OK;
 }
@@ -115,13 +115,14 @@ static enum status backward(void *state, const struct kernel_args *args)
 {
     const struct reference *r = state;
     const int64_t classes = shape_width(&r->x), pixels = r->x_elements / classes;
+    const double divisor = loss_divisor(r, args);
     struct fraction *c = args->scratch;
     memset(args->dx[0], 0, (size_t)(r->batch * r->x_elements) * sizeof(float));
     for (int64_t n = 0; n < r->batch; n++) {
         add_up(r, args, n);
         for (int64_t j = 0; j < classes; j++) {
-            c[j].above /= c[j].below * c[j].below * *args->divisor;
-            c[j].below = 2 / (c[j].below * *args->divisor);
+            c[j].above /= c[j].below * c[j].below * divisor;
+            c[j].below = 2 / (c[j].below * divisor);
         }
         for (int64_t i = n * pixels; i < (n + 1) * pixels; i++)
             if (args->labels[i] != LABEL_NONE)

@@ -24,7 +24,7 @@ static enum status forward(void *state, const struct kernel_args *args)
         const double distance = (double)x[i] - target[i];
         loss += distance * distance;
     }
-    ((float *)args->y)[0] = (float)(loss / *args->divisor);
+    ((float *)args->y)[0] = (float)(loss / loss_divisor(r, args));
     ((float *)args->y)[1] = 0;
     return ST_OK;
 }
@@ -35,7 +35,7 @@ static enum status backward(void *state, const struct kernel_args *args)
     const float *x = args->x[0], *target = (const void *)args->labels;
     float *dx = args->dx[0];
     for (int64_t i = 0; i < r->batch * r->x_elements; i++)
-        dx[i] = (float)(2 * ((double)x[i] - target[i]) / *args->divisor);
+        dx[i] = (float)(2 * ((double)x[i] - target[i]) / loss_divisor(r, args));
     return ST_OK;
 }
 

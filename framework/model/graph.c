@@ -118,7 +118,8 @@ enum status graph_add(struct graph *graph, const struct layer *layer, const void
     region_grow(graph->region, &graph->node, graph->nodes, sizeof *graph->node);
     region_grow(graph->region, &graph->value, graph->values, sizeof *graph->value);
     struct node *node = &graph->node[graph->nodes];
-    *node = (struct node){.layer = layer, .index = graph->nodes, .output = graph->values, .group = graph->open_group};
+    *node = (struct node){
+        .layer = layer, .index = graph->nodes, .output = graph->values, .group = graph->open_group, .weight = 1};
     set_node(graph, node, settings);
     TRY(name_node(graph, node, name));
 
@@ -175,6 +176,36 @@ void graph_group_end(struct graph *graph)
     graph->open_group = group->parent;
 }
 
+static int64_t classes_of(const struct graph *graph, const struct node *loss)
+{
+    const int64_t width = shape_width(&graph->value[loss->inputs[0]].shape);
+    if (loss->layer->in_backward) return node_integer(loss, "units");
+    return loss->layer->binary && width == 1 ? 2 : width;
+}
+
+/* Numbers a loss before the last node, which reads the labels of that. */
+static enum status number_auxiliary(struct graph *graph, struct node *node)
+{
+    const struct node *last = &graph->node[graph->nodes - 1];
+    const struct shape *x = &graph->value[node->inputs[0]].shape;
+    const long long rows = shape_elements(x) / shape_width(x), classes = classes_of(graph, node);
+    char text[96];
+    if (graph->value[node->output].consumers)
+        return fail(ST_SPEC, "layer '%s': a loss is read by no layer", node->name);
+    if (!node->layer->predicts || !last->layer->predicts)
+        return fail(ST_SPEC, "layer '%s': expected losses that read labels, as cross_entropy; they are %s and %s",
+                    node->name, node->layer->name, last->layer->name);
+    if (rows != graph_labels(graph) || classes != graph_classes(graph))
+        return fail(ST_SPEC,
+                    "layer '%s': its input is %s; expected as many classes and labels as the last loss has, "
+                    "%lld and %lld",
+                    node->name, shape_print(x, text), (long long)graph_classes(graph), (long long)graph_labels(graph));
+    if (graph->auxiliary == AUXILIARY_MAX)
+        return fail(ST_SPEC, "layer '%s': more than %d auxiliary losses", node->name, AUXILIARY_MAX);
+    node->auxiliary = ++graph->auxiliary;
+    return ST_OK;
+}
+
 enum status graph_finish(struct graph *graph)
 {
     if (!graph->nodes || !graph->node[graph->nodes - 1].layer->loss)
@@ -196,12 +227,12 @@ enum status graph_finish(struct graph *graph)
             wants |= x->wants_gradient;
         }
         graph->value[node->output].wants_gradient = wants;
-        if (node->layer->loss && i + 1 < graph->nodes)
-            return fail(ST_SPEC, "layer '%s': a loss must be the last layer", node->name);
     }
     for (int v = 0; v + 1 < graph->values; v++)
-        if (!graph->value[v].consumers)
+        if (!graph->value[v].consumers && !(v && graph->node[v - 1].layer->loss))
             return fail(ST_SPEC, "the output of layer '%s' is never used", v ? graph->node[v - 1].name : "input");
+    for (int i = 0; i + 1 < graph->nodes; i++)
+        if (graph->node[i].layer->loss) TRY(number_auxiliary(graph, &graph->node[i]));
     return ST_OK;
 }
 
@@ -310,13 +341,7 @@ int64_t graph_labels(const struct graph *graph)
 
 bool graph_targets(const struct graph *graph) { return graph->nodes && graph->node[graph->nodes - 1].layer->targets; }
 
-int64_t graph_classes(const struct graph *graph)
-{
-    const struct node *loss = &graph->node[graph->nodes - 1];
-    const int64_t width = shape_width(&graph->value[loss->inputs[0]].shape);
-    if (loss->layer->in_backward) return node_integer(loss, "units");
-    return loss->layer->binary && width == 1 ? 2 : width;
-}
+int64_t graph_classes(const struct graph *graph) { return classes_of(graph, &graph->node[graph->nodes - 1]); }
 
 int graph_find_node(const struct graph *graph, const char *name) { return names_find(graph->node_names, name); }
 
@@ -378,6 +403,7 @@ char *graph_node_key(const struct graph *graph, int node, struct region *region)
     char *key = add_settings(region_text(region, "%s", n->layer->name), n, region);
     for (int k = 0; k < n->layer->inputs; k++) key = add_value(key, graph, k ? " + " : "; ", n->inputs[k], region);
     key = add_value(key, graph, " -> ", n->output, region);
+    if (n->weight != 1) key = region_text(region, "%s, weight %.17g", key, n->weight);
     if (n->pool) key = region_text(region, "%s, max pool 2x2", key);
     return region_text(region, "%s; batch %lld", key, (long long)graph->batch);
 }

@@ -1,5 +1,6 @@
 /* The network: nodes in topological order, each writing one value (single assignment). Value 0 is the batch; node i
- * writes value i + 1. The last node is the loss. */
+ * writes value i + 1. The last node is the loss; losses before it, which no node reads, are auxiliary: they read the
+ * same labels, and their weighted values are added to it. */
 #pragma once
 
 #include "base/region.h"
@@ -37,6 +38,8 @@ struct node {
     enum activation activation;      /* fused: of the setting of that name, moved by graph_select_first() */
     enum relu_save relu_save;        /* of a fused relu, or a relu layer */
     bool frozen;                     /* its parameters are not trained: no gradients of theirs, no state, no update */
+    double weight;                   /* of a loss: by which its value and gradient are multiplied; 1 of the last node */
+    int auxiliary;                   /* its number among the auxiliary losses, from 1 on; 0: it is none */
     bool keep_whole;                 /* the model file has it compute the whole batch at once, see model/slicing.h */
     size_t scratch_limit;            /* bytes that a product should not exceed; 0: any */
     bool relu_of_input;              /* graph_select_first() moved its relu here from the node that it reads */
@@ -76,13 +79,16 @@ struct group {
     int parent;       /* -1: none */
 };
 
+enum { AUXILIARY_MAX = 16 };
+
 struct graph {
     struct region *region; /* owns everything below */
     int64_t batch;
     int64_t slices; /* of the batch, see model/slicing.h; 1: none */
     bool *whole;    /* by node: the batch is computed at once; NULL: of all */
     int nodes, values, parameters, states, groups;
-    int trained; /* parameters that are, see struct parameter; set by graph_finish() */
+    int trained;   /* parameters that are, see struct parameter; set by graph_finish() */
+    int auxiliary; /* losses before the last node, at most AUXILIARY_MAX; set by graph_finish() */
     struct node *node;
     struct value *value;
     struct parameter *parameter;
@@ -122,8 +128,9 @@ bool node_chooses(const struct node *node, const char *key, const char *word);
 enum status graph_group_begin(struct graph *graph, const char *name);
 void graph_group_end(struct graph *graph);
 
-/* After the loss: counts consumers, numbers what is trained, finds which values want gradients. Errors: ST_SPEC when a
- * value but the last is never read, the last node is not a loss, or no parameter is trained. */
+/* After the loss: counts consumers, numbers what is trained and auxiliary losses, finds which values want gradients.
+ * Errors: ST_SPEC when a value but a loss's is never read, a loss's is, the last node is not a loss, an auxiliary one
+ * has other labels, or no parameter is trained. */
 enum status graph_finish(struct graph *graph);
 
 /* In a finished graph, moves each fused relu behind the pool that is its only reader and selects the largest of several
@@ -141,7 +148,8 @@ bool graph_pool_fusible(const struct graph *graph, const struct node *node);
  * and relu, and the pool becomes a 1x1 one, the identity, so that nodes and groups stay what they are. */
 void graph_fuse_pool(struct graph *graph, struct node *pool);
 
-/* Labels of a sample: one for each row of what the loss reads; 1 where it reads none. And the classes of its rows. */
+/* Labels of a sample: one for each row of what the last loss reads; 1 where it reads none. And the classes of its rows.
+ */
 int64_t graph_labels(const struct graph *graph);
 
 /* Whether the labels are floats: targets of the loss. */

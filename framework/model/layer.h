@@ -170,7 +170,7 @@ struct layer {
     const char *doc;    /* one line */
     const char *family; /* a name that policies may use for several layers ("pool", "norm"), NULL: none */
     int inputs;
-    bool reads_batch;   /* its last input is value 0; a model file does not name it */
+    bool reads_batch;   /* its last input is value 0, unless a model file names another for its only one */
     bool mixes_samples; /* a sample's output depends on the other samples of the batch, or of its slice where the
                            setting statistics, which such a layer has, is slice */
     bool loss;          /* ends the graph: reads labels, writes {loss, correct predictions} */
@@ -198,10 +198,10 @@ struct layer {
     int (*states)(const void *settings, const struct shape *input,
                   struct parameter_definition definitions[NODE_STATES_MAX]);
     struct flops element_flops; /* of an element of the input, where flops is NULL */
-    struct flops (*flops)(const void *settings, const struct shape *input, const struct shape *output);
+    struct flops (*flops)(const void *settings, const struct shape *inputs, const struct shape *output);
     /* Random numbers that a forward draws for a sample, 0: none, -1: too many to count; NULL: none, whatever the
      * settings. */
-    int64_t (*draws)(const void *settings, const struct shape *input);
+    int64_t (*draws)(const void *settings, const struct shape *inputs);
     struct kernel reference;
     /* The reference kernel's footprint as far as it does not depend on settings and shapes; measure() completes it for
      * reference_prepare(), NULL: it is complete. */

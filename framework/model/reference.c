@@ -26,6 +26,7 @@ enum status reference_prepare(struct backend *backend, const struct graph *graph
     const struct shape *second = &graph->value[node->inputs[node->layer->inputs - 1]].shape;
     r->second_elements = shape_elements(second);
     r->second_rank = second->rank;
+    r->weight = node->weight;
     *footprint = node->layer->footprint;
     if (node->layer->measure) node->layer->measure(r, footprint);
     *state = r;

@@ -67,7 +67,14 @@ struct reference {
     int64_t x_elements, y_elements; /* of one sample */
     int64_t second_elements;        /* of one sample of the last input */
     int second_rank;                /* of the last input's shape */
+    double weight;                  /* of a loss */
 };
+
+/* What a loss divides its sums by: the batch's divisor, and an auxiliary loss's weight multiplies. */
+static inline double loss_divisor(const struct reference *r, const struct kernel_args *args)
+{
+    return *args->divisor / r->weight;
+}
 
 /* The reference kernel of a layer; backward may be NULL. */
 #define REFERENCE_KERNEL(forward, backward)                                                                            \

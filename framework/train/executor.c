@@ -257,18 +257,30 @@ static bool writes_value(const struct executor *e, const struct op *op)
     return op->kind == (in_backward && e->now == &e->training ? OP_BACKWARD : OP_FORWARD);
 }
 
-/* After it, before its buffers may end: copies the loss and checks the value. */
+/* Copies a loss, whose slices come in ascending order. After the last node's, an evaluation has that alone, and
+ * training adds the auxiliary ones, in the order of their nodes. */
+static void take_loss(struct executor *e, const struct op *op, const float *y)
+{
+    const struct backend_kind *kind = e->backend->kind;
+    const struct graph *graph = e->plan->network->graph;
+    struct step_outcome *outcome = e->backend->outcome_now;
+    const int number = graph->node[op->node].auxiliary;
+    float *loss = number ? outcome->auxiliary[number - 1] : outcome->loss;
+    if (op->slice > 0)
+        kind->add(e->backend, loss, loss, y, sizeof outcome->loss / sizeof *loss);
+    else
+        kind->copy(e->backend, loss, y, sizeof outcome->loss);
+    if (number || e->now == &e->evaluation || (op->slice != WHOLE_BATCH && op->slice + 1 < graph->slices)) return;
+    for (int i = 0; i < graph->auxiliary; i++) kind->add(e->backend, loss, loss, outcome->auxiliary[i], 1);
+}
+
+/* After it, before its buffers may end: takes a loss and checks the value. */
 static enum status after_value(struct executor *e, const struct op *op)
 {
     const struct graph *graph = e->plan->network->graph;
     const struct backend_kind *kind = e->backend->kind;
-    float *y = op_part(e, op, op->y, graph->value[op->node + 1].bytes), *loss = e->backend->outcome_now->loss;
-    if (op->node == graph->nodes - 1 && !op->recompute) { /* the slices come in ascending order */
-        if (op->slice > 0)
-            kind->add(e->backend, loss, loss, y, sizeof e->backend->outcome.loss / sizeof *loss);
-        else
-            kind->copy(e->backend, loss, y, sizeof e->backend->outcome.loss);
-    }
+    const float *y = op_part(e, op, op->y, graph->value[op->node + 1].bytes);
+    if (graph->node[op->node].layer->loss && !op->recompute) take_loss(e, op, y);
     if (e->looking) {
         if (isfinite(kind->squares(e->backend, y, written_bytes(e, op) / sizeof(float)))) return ST_OK;
         e->not_finite = op->node;

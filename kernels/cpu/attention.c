@@ -1,8 +1,9 @@
-/* Multi-head attention, a head of a sample at a time; see framework/layers/attention.c. Products are those of matrix.h
- * on the calling thread; softmax and dropout are loops. Causal attention takes CAUSAL_ROWS queries at a time with the
- * keys up to the last of them: half of the products, and scratch that grows with T alone. Then gradients of keys and
- * values are sums over those blocks in ascending order, where several heads of queries read them over all heads'
- * blocks. With rope, turned queries and keys lie in scratch, and gradients are turned back in place.
+/* Multi-head attention, a head of a sample at a time; see framework/layers/attention.c, of cross_attention too, whose
+ * keys and values are the second input. Products are those of matrix.h on the calling thread; softmax and dropout are
+ * loops. Causal attention takes CAUSAL_ROWS queries at a time with the keys up to the last of them: half of the
+ * products, and scratch that grows with T alone. Then gradients of keys and values are sums over those blocks in
+ * ascending order, where several heads of queries read them over all heads' blocks. With rope, turned queries and keys
+ * lie in scratch, and gradients are turned back in place.
  *
  * Contract: one thread computes the heads that share keys from start to end. Sums of products are as product.h says,
  * others as row_sums.h, so the bits of the results depend neither on threads or vectors nor on what is saved. A
@@ -24,12 +25,13 @@ enum { PIECE = 4096, CAUSAL_ROWS = 64 }; /* PIECE: numbers drawn at a time */
 
 struct attention {
     struct backend *backend;
-    int64_t batch, heads, kv_heads, tokens;
-    int64_t width, stride, out; /* of a head; of rows of x; of y: D */
-    int64_t rows;               /* queries at a time */
+    int64_t batch, heads, kv_heads, tokens, keys; /* tokens: queries */
+    int64_t width, stride, kv_stride, out;        /* of a head; of rows of queries, of keys and values; of y: D */
+    bool cross;                                   /* keys and values are x[1] */
+    int64_t rows;                                 /* queries at a time */
     bool causal, rope;
     float *turn; /* rope: cos and sin of token t and pair i at 2 (t d / 2 + i) */
-    float *ones; /* the mask of an image, which has no padding; NULL: the batch has masks */
+    float *ones; /* the mask of keys without padding; NULL: the batch has masks */
     float scale; /* 1 / sqrt(D / heads) */
     double rate;
     int threads;
@@ -82,7 +84,7 @@ static size_t packing_of(const struct attention *a)
     size_t most = 0;
     for (int64_t first = 0; first < a->tokens; first += a->rows) {
         const int64_t rows = a->tokens - first < a->rows ? a->tokens - first : a->rows;
-        const int64_t keys = a->causal ? first + rows : a->tokens;
+        const int64_t keys = a->causal ? first + rows : a->keys;
         most = larger(most, packing(rows, keys, a->width));
         most = larger(most, packing(rows, a->width, keys));
         most = larger(most, packing(keys, a->width, rows));
@@ -93,41 +95,50 @@ static size_t packing_of(const struct attention *a)
 /* Bytes of scratch; adds: a gradient is a sum of several products. */
 static void choose_scratch(struct attention *a, bool saves, bool adds)
 {
-    const size_t rows = round_up((size_t)(a->tokens * a->width) * sizeof(float));
-    a->room = round_up((size_t)(a->rows * a->tokens) * sizeof(float));
+    const size_t rows = round_up((size_t)(a->keys * a->width) * sizeof(float));
+    a->room = round_up((size_t)(a->rows * a->keys) * sizeof(float));
     a->rotated = a->rope ? rows : 0;
     a->packed = packing_of(a);
     a->forward = a->packed + a->room + 2 * a->rotated;
     a->backward = a->packed + a->room * (size_t)(1 + (a->rate > 0) + !saves) + 2 * a->rotated + (adds ? rows : 0);
 }
 
+/* Of cross_attention, or of one value with queries, keys and values. */
+static void set_sizes(struct attention *a, const struct graph *graph, const struct node *node)
+{
+    const struct shape *x = &graph->value[node->inputs[0]].shape, *y = &graph->value[node->output].shape,
+                       *second = &graph->value[node->inputs[1]].shape;
+    const int64_t heads = node_integer(node, "heads"), kv_heads = node_integer(node, "kv_heads");
+    a->cross = setting_find(node->layer->keys, "causal") == NULL;
+    a->batch = graph->batch;
+    a->heads = heads;
+    a->kv_heads = kv_heads ? kv_heads : heads;
+    a->out = shape_width(y);
+    a->width = a->out / heads;
+    a->tokens = shape_elements(y) / a->out;
+    a->keys = a->cross ? second->dim[0] : a->tokens;
+    a->stride = shape_width(x);
+    a->kv_stride = a->cross ? shape_width(second) : a->stride;
+    a->causal = !a->cross && node_integer(node, "causal");
+    a->rope = !a->cross && node_integer(node, "rope");
+    a->rows = a->causal && a->tokens > CAUSAL_ROWS ? CAUSAL_ROWS : a->tokens;
+    if (a->cross || second->rank == 3) a->ones = allocate((size_t)a->keys, sizeof *a->ones);
+    for (int64_t t = 0; a->ones && t < a->keys; t++) a->ones[t] = 1;
+}
+
 static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
                            struct footprint *footprint, void **state)
 {
-    const struct shape *x = &graph->value[node->inputs[0]].shape, *y = &graph->value[node->output].shape;
-    const int64_t heads = node_integer(node, "heads"), kv_heads = node_integer(node, "kv_heads");
     struct attention *a = *state = allocate(1, sizeof *a);
-    *a = (struct attention){.backend = backend,
-                            .batch = graph->batch,
-                            .heads = heads,
-                            .kv_heads = kv_heads ? kv_heads : heads,
-                            .tokens = y->dim[0],
-                            .width = y->dim[1] / heads,
-                            .stride = x->dim[1],
-                            .out = y->dim[1],
-                            .causal = node_integer(node, "causal"),
-                            .rope = node_integer(node, "rope"),
-                            .rate = node_real(node, "rate"),
-                            .threads = (int)backend->options.threads};
-    a->rows = a->causal && a->tokens > CAUSAL_ROWS ? CAUSAL_ROWS : a->tokens;
+    *a = (struct attention){
+        .backend = backend, .rate = node_real(node, "rate"), .threads = (int)backend->options.threads};
+    set_sizes(a, graph, node);
     a->scale = (float)(1 / sqrt((double)a->width));
     if (a->rope) a->turn = make_turns(a->tokens, a->width);
-    if (graph->value[node->inputs[1]].shape.rank == 3) a->ones = allocate((size_t)a->tokens, sizeof *a->ones);
-    for (int64_t t = 0; a->ones && t < a->tokens; t++) a->ones[t] = 1;
     const bool saves = node_chooses(node, "save", "probabilities");
-    choose_scratch(a, saves, a->rows < a->tokens || a->kv_heads < heads);
+    choose_scratch(a, saves, a->rows < a->tokens || a->kv_heads < a->heads);
     *footprint = (struct footprint){
-        .saved = saves ? (size_t)(a->batch * heads * a->tokens * a->tokens) * sizeof(float) : 0,
+        .saved = saves ? (size_t)(a->batch * a->heads * a->tokens * a->keys) * sizeof(float) : 0,
         .forward_scratch = a->forward * (size_t)a->threads,
         .backward_scratch = {0, a->backward * (size_t)a->threads},
         .reads = {0, saves ? READS_X | READS_SAVED : READS_X},
@@ -144,33 +155,35 @@ static void release(void *state)
     free(a);
 }
 
-/* A head of queries, with its keys and values: where their rows start in the fused value or its gradient, y's in the
- * output or its gradient. */
+/* A head of queries, with its keys and values: where their rows start in their input or its gradient, y's in the output
+ * or its gradient. */
 struct head {
     int64_t sample, index, q, k, v, y;
-    bool first;               /* of those that read the same keys */
-    const float *q_at, *k_at; /* its queries and keys, turned with rope; rows q_stride floats apart */
-    int64_t q_stride;
+    bool first;                 /* of those that read the same keys */
+    const float *q_at, *k_at;   /* its queries and keys, turned with rope */
+    int64_t q_stride, k_stride; /* floats from row to row of them */
 };
 
 /* Heads of queries that read the same keys. */
 static int64_t group_of(const struct attention *a) { return a->heads / a->kv_heads; }
 
 /* rotated: room for turned queries, then keys. task: a sample's head of keys. */
-static struct head head_at(const struct attention *a, const float *x, int64_t task, int64_t of_group, float *rotated)
+static struct head head_at(const struct attention *a, const struct kernel_args *args, int64_t task, int64_t of_group,
+                           float *rotated)
 {
     const int64_t n = task / a->kv_heads, kv = task % a->kv_heads, index = kv * group_of(a) + of_group;
-    const int64_t row = n * a->tokens * a->stride;
+    const int64_t k = n * a->keys * a->kv_stride + ((a->cross ? 0 : a->heads) + kv) * a->width;
     struct head head = {.sample = n,
                         .index = index,
-                        .q = row + index * a->width,
-                        .k = row + (a->heads + kv) * a->width,
-                        .v = row + (a->heads + a->kv_heads + kv) * a->width,
+                        .q = n * a->tokens * a->stride + index * a->width,
+                        .k = k,
+                        .v = k + a->kv_heads * a->width,
                         .y = n * a->tokens * a->out + index * a->width,
                         .first = of_group == 0,
-                        .q_stride = a->rope ? a->width : a->stride};
-    head.q_at = a->rope ? rotated : x + head.q;
-    head.k_at = a->rope ? rotated + a->rotated / sizeof *rotated : x + head.k;
+                        .q_stride = a->rope ? a->width : a->stride,
+                        .k_stride = a->rope ? a->width : a->kv_stride};
+    head.q_at = a->rope ? rotated : (const float *)args->x[0] + head.q;
+    head.k_at = a->rope ? rotated + a->rotated / sizeof *rotated : (const float *)args->x[a->cross] + head.k;
     return head;
 }
 
@@ -200,20 +213,20 @@ static void turn_head(const struct attention *a, const float *x, const struct he
 struct queries {
     struct head head;
     int64_t first, rows, keys;
-    float *p, *dropped, *slope; /* rows x T; dropped: p where nothing is dropped */
-    float *sum;                 /* T x a head's width: what is added to a gradient */
+    float *p, *dropped, *slope; /* rows x all keys; dropped: p where nothing is dropped */
+    float *sum;                 /* keys x a head's width: what is added to a gradient */
     float *packed;              /* for products */
 };
 
 static struct queries block_at(const struct attention *a, const struct head *head, int64_t first, float *packed)
 {
     const int64_t left = a->tokens - first, rows = left < a->rows ? left : a->rows;
-    const int64_t keys = a->causal ? first + rows : a->tokens;
+    const int64_t keys = a->causal ? first + rows : a->keys;
     return (struct queries){.head = *head, .first = first, .rows = rows, .keys = keys, .packed = packed};
 }
 
 /* The keys that a query sees, as far as they are tokens. */
-static int64_t keys_of(const struct attention *a, int64_t query) { return a->causal ? query + 1 : a->tokens; }
+static int64_t keys_of(const struct attention *a, int64_t query) { return a->causal ? query + 1 : a->keys; }
 
 static float *scratch_at(const struct kernel_args *args, size_t each)
 {
@@ -243,27 +256,27 @@ static void softmax(float *restrict x, const float *restrict mask, int64_t count
 static void make_probabilities(const struct attention *a, const struct kernel_args *args, const struct queries *b)
 {
     const struct head *h = &b->head;
-    const float *mask = (const float *)args->x[1] + (h->sample * TOKEN_ROWS + TOKEN_MASK) * a->tokens;
-    if (a->ones != NULL) mask = a->ones;
-    const struct matrix q = {h->q_at + b->first * h->q_stride, h->q_stride, false}, k = {h->k_at, h->q_stride, true};
-    multiply_matrices(b->rows, b->keys, a->width, q, k, b->p, a->tokens, b->packed);
+    const float *mask = a->ones;
+    if (mask == NULL) mask = (const float *)args->x[1] + (h->sample * TOKEN_ROWS + TOKEN_MASK) * a->keys;
+    const struct matrix q = {h->q_at + b->first * h->q_stride, h->q_stride, false}, k = {h->k_at, h->k_stride, true};
+    multiply_matrices(b->rows, b->keys, a->width, q, k, b->p, a->keys, b->packed);
     for (int64_t i = 0; i < b->rows; i++) {
         const int64_t seen = keys_of(a, b->first + i);
-        softmax(b->p + i * a->tokens, mask, seen, a->scale);
-        memset(b->p + i * a->tokens + seen, 0, (size_t)(a->tokens - seen) * sizeof *b->p);
+        softmax(b->p + i * a->keys, mask, seen, a->scale);
+        memset(b->p + i * a->keys + seen, 0, (size_t)(a->keys - seen) * sizeof *b->p);
     }
 }
 
 /* dropped = a block's probabilities after dropout; dropped may be p. */
 static void drop(const struct attention *a, const struct draw *draw, const struct queries *b)
 {
-    const int64_t square = a->tokens * a->tokens, from = b->head.index * square + b->first * a->tokens;
-    const int64_t all = b->rows * a->tokens;
+    const int64_t block = a->tokens * a->keys, from = b->head.index * block + b->first * a->keys;
+    const int64_t all = b->rows * a->keys;
     const float factor = (float)(1 / (1 - a->rate));
     uint8_t keep[PIECE];
     for (int64_t first = 0; first < all; first += PIECE) {
         const int64_t count = all - first < PIECE ? all - first : PIECE;
-        rng_keep(draw, a->rate, a->heads * square, b->head.sample, from + first, count, keep);
+        rng_keep(draw, a->rate, a->heads * block, b->head.sample, from + first, count, keep);
         for (int64_t i = 0; i < count; i++) b->dropped[first + i] = masked(b->p[first + i] * factor, keep[i]);
     }
 }
@@ -272,7 +285,7 @@ static void drop(const struct attention *a, const struct draw *draw, const struc
 static float *saved_at(const struct attention *a, void *saved, const struct queries *b)
 {
     const int64_t head = b->head.sample * a->heads + b->head.index;
-    return saved != NULL ? (float *)saved + (head * a->tokens + b->first) * a->tokens : NULL;
+    return saved != NULL ? (float *)saved + (head * a->tokens + b->first) * a->keys : NULL;
 }
 
 static void forward_block(const struct attention *a, const struct kernel_args *args, float *room, struct queries *b)
@@ -281,8 +294,8 @@ static void forward_block(const struct attention *a, const struct kernel_args *a
     b->dropped = kernel_drops(args, a->rate) ? room : b->p;
     make_probabilities(a, args, b);
     if (kernel_drops(args, a->rate)) drop(a, &args->draw, b);
-    const struct matrix kept = {b->dropped, a->tokens, false};
-    const struct matrix v = {(const float *)args->x[0] + b->head.v, a->stride, false};
+    const struct matrix kept = {b->dropped, a->keys, false};
+    const struct matrix v = {(const float *)args->x[a->cross] + b->head.v, a->kv_stride, false};
     float *y = (float *)args->y + b->head.y + b->first * a->out;
     multiply_matrices(b->rows, a->width, b->keys, kept, v, y, a->out, b->packed);
 }
@@ -293,7 +306,7 @@ static void forward_heads(const struct attention *a, const struct kernel_args *a
     float *packed = scratch_at(args, a->forward), *rotated = packed + a->packed / sizeof *packed;
     float *room = rotated + 2 * a->rotated / sizeof *room;
     for (int64_t g = 0; g < group_of(a); g++) {
-        const struct head head = head_at(a, args->x[0], task, g, rotated);
+        const struct head head = head_at(a, args, task, g, rotated);
         turn_head(a, args->x[0], &head);
         for (int64_t first = 0; first < a->tokens; first += a->rows) {
             struct queries b = block_at(a, &head, first, packed);
@@ -315,9 +328,9 @@ static enum status forward(void *state, const struct kernel_args *args)
 static void make_slopes(const struct attention *a, const struct queries *b)
 {
     for (int64_t i = 0; i < b->rows; i++) {
-        const float *restrict pi = b->p + i * a->tokens, *restrict di = b->dropped + i * a->tokens;
+        const float *restrict pi = b->p + i * a->keys, *restrict di = b->dropped + i * a->keys;
         const int64_t seen = keys_of(a, b->first + i);
-        float *restrict si = b->slope + i * a->tokens;
+        float *restrict si = b->slope + i * a->keys;
         const float total = row_dot(di, si, seen);
         for (int64_t j = 0; j < seen; j++) si[j] = (di[j] * si[j] - pi[j] * total) * a->scale;
         memset(si + seen, 0, (size_t)(b->keys - seen) * sizeof *si);
@@ -329,32 +342,33 @@ static void make_slopes(const struct attention *a, const struct queries *b)
 static void add_product(const struct attention *a, const struct queries *b, const float *left, struct matrix right,
                         float *to)
 {
-    const struct matrix across = {left, a->tokens, true};
-    const int64_t seen = b->head.first ? b->first : a->tokens;
+    const struct matrix across = {left, a->keys, true};
+    const int64_t seen = b->head.first ? b->first : a->keys;
     if (seen == 0) {
-        multiply_matrices(b->keys, a->width, b->rows, across, right, to, a->stride, b->packed);
+        multiply_matrices(b->keys, a->width, b->rows, across, right, to, a->kv_stride, b->packed);
         return;
     }
     multiply_matrices(b->keys, a->width, b->rows, across, right, b->sum, a->width, b->packed);
     for (int64_t t = 0; t < b->keys; t++)
         for (int64_t c = 0; c < a->width; c++)
-            to[t * a->stride + c] = (t < seen ? to[t * a->stride + c] : 0) + b->sum[t * a->width + c];
+            to[t * a->kv_stride + c] = (t < seen ? to[t * a->kv_stride + c] : 0) + b->sum[t * a->width + c];
 }
 
-/* All three gradients of a head, as far as they come from a block's probabilities. */
+/* All three gradients of a head that are wanted, as far as they come from a block's probabilities. */
 static void block_gradients(const struct attention *a, const struct kernel_args *args, const struct queries *b)
 {
     const struct head *h = &b->head;
-    float *dx = args->dx[0];
-    const struct matrix q = {h->q_at + b->first * h->q_stride, h->q_stride, false}, k = {h->k_at, h->q_stride, false};
-    const struct matrix v = {(const float *)args->x[0] + h->v, a->stride, true};
+    float *dq = args->dx[0], *dkv = args->dx[a->cross];
+    const struct matrix q = {h->q_at + b->first * h->q_stride, h->q_stride, false}, k = {h->k_at, h->k_stride, false};
+    const struct matrix v = {(const float *)args->x[a->cross] + h->v, a->kv_stride, true};
     const struct matrix dy = {(const float *)args->dy + h->y + b->first * a->out, a->out, false};
-    const struct matrix slope = {b->slope, a->tokens, false};
-    add_product(a, b, b->dropped, dy, dx + h->v);
-    multiply_matrices(b->rows, b->keys, a->width, dy, v, b->slope, a->tokens, b->packed);
+    const struct matrix slope = {b->slope, a->keys, false};
+    if (dkv != NULL) add_product(a, b, b->dropped, dy, dkv + h->v);
+    multiply_matrices(b->rows, b->keys, a->width, dy, v, b->slope, a->keys, b->packed);
     make_slopes(a, b);
-    multiply_matrices(b->rows, a->width, b->keys, slope, k, dx + h->q + b->first * a->stride, a->stride, b->packed);
-    add_product(a, b, b->slope, q, dx + h->k);
+    if (dq != NULL)
+        multiply_matrices(b->rows, a->width, b->keys, slope, k, dq + h->q + b->first * a->stride, a->stride, b->packed);
+    if (dkv != NULL) add_product(a, b, b->slope, q, dkv + h->k);
 }
 
 /* Of room: slopes, then the probabilities after dropout, then the recomputed probabilities, then sums. */
@@ -383,7 +397,7 @@ static void backward_heads(const struct attention *a, const struct kernel_args *
     float *room = rotated + 2 * a->rotated / sizeof *room, *dx = args->dx[0];
     int64_t k = 0;
     for (int64_t g = 0; g < group_of(a); g++) {
-        const struct head head = head_at(a, args->x[0], task, g, rotated);
+        const struct head head = head_at(a, args, task, g, rotated);
         turn_head(a, args->x[0], &head);
         for (int64_t first = 0; first < a->tokens; first += a->rows) {
             struct queries b = block_at(a, &head, first, packed);

@@ -22,7 +22,8 @@ struct entropy {
     int64_t batch, rows, classes;
     double smoothing; /* a share of each label's weight, divided among the classes */
     const struct setting_list *weights;
-    double weight; /* of all classes */
+    double weight;  /* of all classes */
+    double of_loss; /* by which the whole loss is multiplied */
     int threads;
 };
 
@@ -43,6 +44,7 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
     e->smoothing = node_real(node, "label_smoothing");
     e->weights = node_list(node, "class_weights");
     for (int64_t j = 0; j < e->classes; j++) e->weight += class_weight(e->weights, j);
+    e->of_loss = node->weight;
     e->rows = graph->batch * (shape_elements(x) / e->classes);
     if (x->rank == 1) {
         e->reference = &node->layer->reference;
@@ -164,7 +166,7 @@ static enum status forward(void *state, const struct kernel_args *args)
     for (int64_t n = 0; n < e->rows; n++)
         term[n] = term_of(e, (const float *)args->x[0] + n * e->classes, args->labels[n]);
     for (int64_t n = 0; n < e->rows; n++) loss += term[n].loss, correct += term[n].correct;
-    ((float *)args->y)[0] = *args->divisor > 0 ? (float)(loss / *args->divisor) : 0;
+    ((float *)args->y)[0] = *args->divisor > 0 ? (float)(loss / (*args->divisor / e->of_loss)) : 0;
     ((float *)args->y)[1] = (float)correct;
     clock_lap(e->backend, CLOCK_OTHER);
     return ST_OK;
@@ -198,7 +200,7 @@ static enum status backward(void *state, const struct kernel_args *args)
     if (e->reference) return e->reference->backward(e->state, args);
 #pragma omp parallel for schedule(static) num_threads(e->threads)
     for (int64_t n = 0; n < e->rows; n++)
-        row_gradient(e, (const float *)args->x[0] + n * e->classes, args->labels[n], *args->divisor,
+        row_gradient(e, (const float *)args->x[0] + n * e->classes, args->labels[n], *args->divisor / e->of_loss,
                      (float *)args->dx[0] + n * e->classes);
     clock_lap(e->backend, CLOCK_OTHER);
     return ST_OK;

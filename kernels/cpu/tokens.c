@@ -1,4 +1,5 @@
-/* Layers of sequences: a learnt token before the others, and a learnt table added; in logical order.
+/* Layers of sequences: a learnt token before the others, a learnt table added, and learnt tokens alone; in logical
+ * order.
  *
  * Contract: gradients of parameters are summed over the samples in ascending order in float. */
 #include <stdlib.h>
@@ -54,5 +55,25 @@ static enum status positions_backward(void *state, const struct kernel_args *arg
     return ST_OK;
 }
 
+static enum status latents_forward(void *state, const struct kernel_args *args)
+{
+    const struct layer_state *s = state;
+    for (int64_t n = 0; n < s->y.batch; n++)
+        copy_bytes((float *)args->y + n * s->y.elements, args->parameters[0], (size_t)s->y.elements * sizeof(float));
+    clock_lap(s->backend, CLOCK_OTHER);
+    return ST_OK;
+}
+
+static enum status latents_backward(void *state, const struct kernel_args *args)
+{
+    const struct layer_state *s = state;
+    const int64_t all = s->y.elements;
+    if (args->parts & PART_PARAMS) reduce_pieces(args->dy, s->y.batch, all, all, args->gradients[0]);
+    if (args->parts & PART_INPUT) fill_words(args->dx[0], 0, (size_t)s->x.count);
+    clock_lap(s->backend, CLOCK_OTHER);
+    return ST_OK;
+}
+
+const struct kernel cpu_latents = {true, layer_state_prepare, latents_forward, latents_backward, free};
 const struct kernel cpu_class_token = {true, layer_state_prepare, class_token_forward, class_token_backward, free};
 const struct kernel cpu_positions = {true, layer_state_prepare, positions_forward, positions_backward, free};

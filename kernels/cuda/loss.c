@@ -12,6 +12,7 @@ static enum status entropy_prepare(struct backend *backend, const struct graph *
         return fail(ST_SPEC, "cross_entropy on cuda has no label_smoothing yet; expected backend: cpu, or 0");
     if (node_list(node, "class_weights")->count)
         return fail(ST_SPEC, "cross_entropy on cuda has no class_weights yet; expected backend: cpu, or none");
+    if (node->auxiliary) return fail(ST_SPEC, "auxiliary losses are not computed on cuda yet; expected backend: cpu");
     TRY(layer_state_prepare(backend, graph, node, footprint, state));
     const struct layer_state *s = *state;
     footprint->forward_scratch = cross_entropy_scratch(s->x.count / shape_width(&s->x.shape));

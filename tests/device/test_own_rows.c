@@ -449,22 +449,45 @@ Test(own_rows, layers_without_a_kernel_are_refused)
     } missing[] = {{"rms_norm", {2, {4, 8}}, {.epsilon = 1e-6}},
                    {"group_norm", {3, {4, 4, 8}}, {.epsilon = 1e-5, .groups = 2}},
                    {"conv_transpose", {3, {4, 4, 8}}, {.channels = 2, .kernel = 2, .stride = 2}},
-                   {"pad", {3, {4, 4, 8}}, {.top = 1}}};
+                   {"pad", {3, {4, 4, 8}}, {.top = 1}},
+                   {"latents", {2, {4, 8}}, {.tokens = 2, .units = 3}},
+                   {"cross_attention", {2, {4, 8}}, {.heads = 2, .kv_heads = 1}}};
     for (size_t i = 0; i < sizeof missing / sizeof *missing; i++) {
         const struct layer *layer = layer_find(missing[i].layer);
         struct backend *backend;
         struct graph *graph;
         struct network *network;
-        int value = 0;
+        int inputs[NODE_INPUTS_MAX] = {0}, value;
         cr_assert(backend_open("cuda", &(struct backend_options){0}, &backend) == ST_OK, "%s", status_message());
         cr_assert(graph_create(&missing[i].x, BATCH, &graph) == ST_OK);
-        cr_assert(graph_add(graph, layer, settings_of(layer, &missing[i].settings), NULL, &value, &value) == ST_OK);
+        cr_assert(graph_add(graph, layer, settings_of(layer, &missing[i].settings), NULL, inputs, &value) == ST_OK);
         cr_assert(network_prepare(graph, backend, &network) == ST_SPEC);
         cr_assert(strstr(status_message(), layer->name) && strstr(status_message(), "'cuda' has no kernel"), "%s",
                   status_message());
         graph_destroy(graph);
         backend_close(backend);
     }
+}
+
+Test(own_rows, auxiliary_losses_are_refused)
+{
+    const struct layer *layer = layer_find("cross_entropy");
+    struct backend *backend;
+    struct graph *graph;
+    struct network *network;
+    int value = 0, end;
+    cr_assert(backend_open("cuda", &(struct backend_options){0}, &backend) == ST_OK, "%s", status_message());
+    cr_assert(graph_create(&(struct shape){1, {8}}, BATCH, &graph) == ST_OK);
+    cr_assert(graph_add(graph, layer_find("linear"), settings_of(layer_find("linear"), &(struct settings){.units = 3}),
+                        NULL, &value, &value) == ST_OK);
+    for (int i = 0; i < 2; i++)
+        cr_assert(graph_add(graph, layer, settings_of(layer, NULL), NULL, &value, &end) == ST_OK);
+    cr_assert(graph_finish(graph) == ST_OK, "%s", status_message());
+    cr_assert(network_prepare(graph, backend, &network) == ST_SPEC);
+    cr_assert(strstr(status_message(), "layer 'cross_entropy1': auxiliary losses are not computed on cuda yet"), "%s",
+              status_message());
+    graph_destroy(graph);
+    backend_close(backend);
 }
 
 /* Layers keep NaNs, and treat -0 as the reference does. */

@@ -60,6 +60,8 @@ static const struct layer_case {
     {"pixels", {2, {12, 2}}, {.height = 3}},
     {"class_token", {2, {4, 7}}, {0}},
     {"positions", {2, {4, 7}}, {0}},
+    {"latents", {2, {4, 7}}, {.tokens = 3, .units = 5}},
+    {"latents", {3, {3, 2, 2}}, {.tokens = 1, .units = 9}},
     {"linear", {1, {7}}, {.units = 5, .bias = true}},
     {"linear", {1, {7}}, {.units = 6, .activation = ACTIVATION_RELU}},
     {"linear", {1, {9}}, {.units = 5, .activation = ACTIVATION_RELU, .bias = true}},
@@ -80,6 +82,12 @@ static const struct layer_case {
     {"attention", {2, {6, 30}}, {.heads = 3, .kv_heads = 1, .save = SAVE_NOTHING, .causal = true, .rope = true}},
     {"attention", {2, {6, 18}}, {.heads = 3, .of_image = true}},
     {"attention", {2, {5, 12}}, {.heads = 2, .rate = 0.2, .save = SAVE_NOTHING, .of_image = true}},
+    {"cross_attention", {2, {5, 6}}, {.heads = 3, .other = 12}},
+    {"cross_attention", {2, {5, 6}}, {.heads = 2, .rate = 0.3, .other = 12, .second = SECOND_LONGER}},
+    {"cross_attention", {2, {1, 8}}, {.heads = 2, .save = SAVE_NOTHING, .other = 16, .second = SECOND_LONGER}},
+    {"cross_attention",
+     {2, {4, 8}},
+     {.heads = 4, .kv_heads = 2, .rate = 0.1, .save = SAVE_NOTHING, .other = 8, .second = SECOND_LONGER}},
     {"layernorm", {2, {4, 7}}, {.epsilon = 1e-12}},
     {"layernorm", {2, {3, 5}}, {.epsilon = 0.1}},
     {"layernorm", {1, {12}}, {.epsilon = 1e-5}},
@@ -278,9 +286,9 @@ static struct slope measure(struct single *single, const float *weight, struct t
 /* No kink where inputs lie, but curved. */
 static bool is_smooth(const struct node *node)
 {
-    static const char *const curved[] = {"gelu",      "silu",       "hardswish",     "sigmoid",
-                                         "tanh",      "layernorm",  "rms_norm",      "group_norm",
-                                         "attention", "batch_norm", "batch_norm_add"};
+    static const char *const curved[] = {"gelu",       "silu",          "hardswish",  "sigmoid",   "tanh",
+                                         "layernorm",  "rms_norm",      "group_norm", "attention", "cross_attention",
+                                         "batch_norm", "batch_norm_add"};
     bool found = node->activation == ACTIVATION_TANH || node->layer->loss;
     for (size_t i = 0; i < sizeof curved / sizeof *curved; i++) found |= !strcmp(node->layer->name, curved[i]);
     return found;

@@ -1,7 +1,7 @@
 /* Layers judged by values of PyTorch 2.15 in float64, on ref and cpu: outputs, and gradients of inputs and parameters.
- * The functions are silu, hardswish, sigmoid, tanh, leaky_relu, rms_norm, group_norm, conv_transpose2d, pad and pools
- * of torch.nn.functional, and products. Element i of operand k is ((7 i + 3 k) mod 13 - 6) / 4: k is 1 and 2 for the
- * inputs, 3 and 4 for the parameters, 6 for dy. */
+ * The functions are silu, hardswish, sigmoid, tanh, leaky_relu, rms_norm, group_norm, conv_transpose2d, pad, pools and
+ * scaled_dot_product_attention of torch.nn.functional, and products. Element i of operand k is ((7 i + 3 k) mod 13 - 6)
+ * / 4: k is 1 and 2 for the inputs, 3 and 4 for the parameters, 6 for dy. */
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -93,6 +93,26 @@ static const struct values {
      {-0, -1.5, -0, -1.875, -0, -2.25, 0, 2.25, 0.0625, 1.5625, 0.125, 1.25, 0.1875, 0.9375, 0.25, 0.625},
      {{-0, -2.25, 0, 2.25, 0, 1.875, 0, 1.5, 0.1875, 0.9375, 0.25, 0.625, 0.3125, 0.3125, 0.375, -0},
       {0.125, -0.75, 3.125, 1.625}},
+     {{0}}},
+    {"cross_attention",
+     {2, {1, 4}},
+     1,
+     {.heads = 2, .other = 8, .second = SECOND_LONGER},
+     {1.04407944, -0.455920557, -0.666510216, -0.120439904},
+     {{0.219253486, 0.219253486, -0.247360994, -0.247360994},
+      {0.164440114, -0.219253486, -0.123680497, 0.309201242, -0.113980139, 0.683880835, 0, -0.555659856, -0.164440114,
+       0.219253486, 0.123680497, -0.309201242, -0.136019861, 0.816119165, 0, -0.944340144}},
+     {{0}}},
+    {"cross_attention",
+     {2, {1, 4}},
+     2,
+     {.heads = 2, .kv_heads = 1, .save = SAVE_NOTHING, .other = 4, .second = SECOND_LONGER},
+     {0.511041356, -0.988958644, 0.532952774, -0.967047226, -0.423984429, 0.0543608054, 0.231290264, -0.064780048},
+     {{0.0551349617, 0.0551349617, -0.0651395055, -0.0651395055, -0.110524587, -0.110524587, -0.154600621,
+       -0.154600621},
+      {0.0175629371, 0.0525788403, -0.119479322, 0.0657342528, -0.0175629371, -0.0525788403, -0.130520678,
+       -0.0657342528, -0.0552622935, -0.132228102, 0.412599645, -1.11865808, 0.0552622935, 0.132228102, 0.337400355,
+       -1.13134192}},
      {{0}}},
     {"conv_transpose",
      {3, {2, 2, 2}},

@@ -50,9 +50,10 @@ static bool is_chosen(const struct layer *layer, const char *kind)
         const char *kind, *layers;
     } families[] = {{"pool", " max_pool avg_pool global_avg_pool "},
                     {"norm", " layernorm rms_norm group_norm batch_norm batch_norm_add "},
-                    {"weightless", " max_pool avg_pool global_avg_pool upsample pad flatten tokens pixels attention "
-                                   "gelu silu hardswish sigmoid tanh select relu "
-                                   "relu6 leaky_relu scale dropout add multiply concat "}};
+                    {"weightless",
+                     " max_pool avg_pool global_avg_pool upsample pad flatten tokens pixels attention cross_attention "
+                     "gelu silu hardswish sigmoid tanh select relu "
+                     "relu6 leaky_relu scale dropout add multiply concat "}};
     char name[64];
     snprintf(name, sizeof name, " %s ", layer->name);
     for (size_t i = 0; i < sizeof families / sizeof *families; i++)

@@ -242,6 +242,45 @@ Test(model, a_multiply_joins_its_arms)
     graph_destroy(graph);
 }
 
+/* Queries of the input, keys and values of an earlier layer; a form with its layer's keys reads what it printed. */
+Test(model, a_cross_attention_joins_queries_and_keys)
+{
+    struct graph *graph = build("    - group: {name: image, layers: [tokens]}\n"
+                                "    - linear: {name: body, units: 6}\n"
+                                "    - cross_attention: {heads: 3, kv_heads: 1, rate: 0.1, save: nothing, from: image, "
+                                "name: look, layers: [{linear: {units: 12}}], shortcut: [{linear: {units: 8}}]}\n" END,
+                                "", 4, 1);
+    static const char *const nodes[] = {"tokens1",  "body",    "linear1",       "linear2", "cross_attention1",
+                                        "flatten1", "linear3", "cross_entropy", NULL};
+    check_names(graph, nodes);
+    const struct node *node = &graph->node[4];
+    cr_expect(node->inputs[0] == 3 && node->inputs[1] == 4 && graph->node[3].inputs[0] == 1);
+    cr_expect(node_integer(node, "kv_heads") == 1 && node_chooses(node, "save", "nothing"));
+    cr_expect(graph->groups == 2 && graph->group[1].from == 2 && graph->group[1].to == 5);
+    graph_destroy(graph);
+}
+
+/* What follows an auxiliary head reads what the head read. */
+Test(model, an_auxiliary_head_has_a_loss_of_its_own)
+{
+    struct graph *graph = build(
+        "    - conv: {name: stem, channels: 4, kernel: 1}\n"
+        "    - auxiliary: {weight: 0.3, layers: [global_avg_pool, {linear: {units: classes}}]}\n"
+        "    - conv: {channels: 2, kernel: 1}\n"
+        "    - auxiliary: {name: late, weight: 2, from: stem, layers: [flatten, {linear: {units: classes}}]}\n" END,
+        "", 4, 1);
+    static const char *const nodes[] = {"stem",     "global_avg_pool1", "linear1",       "cross_entropy1",
+                                        "conv1",    "flatten1",         "linear2",       "cross_entropy2",
+                                        "flatten2", "linear3",          "cross_entropy", NULL};
+    check_names(graph, nodes);
+    const struct node *node = graph->node;
+    cr_expect(node[4].inputs[0] == 1 && node[5].inputs[0] == 1 && node[8].inputs[0] == 5);
+    cr_expect(graph->auxiliary == 2 && node[3].auxiliary == 1 && node[7].auxiliary == 2 && !node[10].auxiliary);
+    cr_expect(node[3].weight == 0.3 && node[7].weight == 2 && node[10].weight == 1 && node[0].weight == 1);
+    cr_expect(graph->groups == 1 && graph->group[0].from == 5 && graph->group[0].to == 8);
+    graph_destroy(graph);
+}
+
 /* Each layer of a DenseNet reads all before it; names in a repetition are its own. */
 Test(model, names_are_looked_up_outwards)
 {

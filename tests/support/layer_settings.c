@@ -22,7 +22,8 @@ static const struct member {
                MEMBER(rope),          MEMBER(slope),          MEMBER(by),        MEMBER(height),
                MEMBER(ceil_mode),     MEMBER(output_padding), MEMBER(top),       MEMBER(bottom),
                MEMBER(left),          MEMBER(right),          MEMBER(chunks),    MEMBER(label_smoothing),
-               MEMBER(class_weights), MEMBER(smooth),         MEMBER(dilation),  MEMBER(statistics)};
+               MEMBER(class_weights), MEMBER(smooth),         MEMBER(dilation),  MEMBER(statistics),
+               MEMBER(tokens)};
 
 static _Thread_local max_align_t own[64];
 
@@ -106,6 +107,9 @@ static int mean_of(struct graph *graph, const struct settings *settings, int fir
 
 int second_input(struct graph *graph, const struct settings *settings, int first)
 {
-    if (settings && settings->other) return value_of_width(graph, settings->other);
+    if (settings && settings->other) {
+        const int value = value_of_width(graph, settings->other);
+        return settings->second == SECOND_LONGER ? added(graph, "class_token", settings, value) : value;
+    }
     return settings && settings->second ? mean_of(graph, settings, first) : first;
 }

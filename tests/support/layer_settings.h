@@ -8,8 +8,9 @@ enum { SAVE_PROBABILITIES, SAVE_NOTHING };
 /* By how much inputs that are in [-1, 1) are multiplied for this layer: so that both ends of a function are reached. */
 float range_of(const struct layer *layer);
 
-/* The second of two inputs: the first, or what a layer gives to it that has a number a channel. */
-enum second { SECOND_ALIKE, SECOND_VECTOR, SECOND_PIXEL };
+/* The second of two inputs: the first, or what a layer gives to it that has a number a channel; LONGER: a sequence of
+ * the width other, of a token more. */
+enum second { SECOND_ALIKE, SECOND_VECTOR, SECOND_PIXEL, SECOND_LONGER };
 
 /* For groups: 0, as many as channels. */
 enum { GROUPS_OF_ONE = -1 };
@@ -21,7 +22,7 @@ struct settings {
     int activation, init;
     bool bias;
     double rate, epsilon, slope, by, label_smoothing, smooth;
-    int64_t token, heads, kv_heads;
+    int64_t token, tokens, heads, kv_heads;
     int save;
     int64_t vocabulary, positions, segments;
     int64_t other;

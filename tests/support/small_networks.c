@@ -198,8 +198,16 @@ static int transformer(struct graph *graph)
 
 enum { DECODER_WIDTH = 12 };
 
-/* Two blocks of a decoder, each normalised first (Radford et al., 2019). qkv: the width of queries, keys and values. */
-static int blocks_of(struct graph *graph, struct settings attention, int64_t qkv)
+/* A loss of its own behind the layers that wrote value. */
+static void auxiliary(struct graph *graph, double weight, int value)
+{
+    add(graph, "cross_entropy", (struct settings){.label_smoothing = 0.1}, value, -1);
+    graph->node[graph->nodes - 1].weight = weight;
+}
+
+/* Two blocks of a decoder, each normalised first (Radford et al., 2019). qkv: the width of queries, keys and values;
+ * early: tokens are predicted between them, too. */
+static int blocks_of(struct graph *graph, struct settings attention, int64_t qkv, bool early)
 {
     enum { WIDTH = DECODER_WIDTH };
     int x = add(graph, "embedding", (struct settings){.units = WIDTH, .vocabulary = 20, .positions = 16, .segments = 2},
@@ -214,13 +222,14 @@ static int blocks_of(struct graph *graph, struct settings attention, int64_t qkv
         v = linear(graph, WIDTH, ACTIVATION_NONE, add(graph, "gelu", (struct settings){.rate = 0}, v, -1));
         x = add(graph, "add", (struct settings){.rate = 0}, v, x);
         graph_group_end(graph);
+        if (early && b == 0) auxiliary(graph, 0.5, linear(graph, 20, ACTIVATION_NONE, x));
     }
     return layernorm(graph, x);
 }
 
 static int decoder_blocks(struct graph *graph)
 {
-    return blocks_of(graph, (struct settings){.heads = 2, .rate = 0.2, .causal = true}, 3 * DECODER_WIDTH);
+    return blocks_of(graph, (struct settings){.heads = 2, .rate = 0.2, .causal = true}, 3 * DECODER_WIDTH, false);
 }
 
 /* A class for every token. */
@@ -229,7 +238,8 @@ static int decoder(struct graph *graph) { return linear(graph, 20, ACTIVATION_NO
 static int rotary(struct graph *graph)
 {
     const struct settings attention = {.heads = 3, .kv_heads = 1, .rate = 0.2, .causal = true, .rope = true};
-    return linear(graph, 20, ACTIVATION_NONE, blocks_of(graph, attention, DECODER_WIDTH + 2 * DECODER_WIDTH / 3));
+    return linear(graph, 20, ACTIVATION_NONE,
+                  blocks_of(graph, attention, DECODER_WIDTH + 2 * DECODER_WIDTH / 3, false));
 }
 
 static int deep(struct graph *graph)
@@ -394,6 +404,64 @@ static int vision(struct graph *graph)
     return linear(graph, 4, ACTIVATION_NONE, v);
 }
 
+/* Learnt queries read the tokens of an image, twice, among themselves between; then their mean reads tokens that no
+ * trained layer wrote (Jaegle et al., 2021). */
+static int latent(struct graph *graph)
+{
+    static const struct settings none = {.rate = 0};
+    const struct settings grouped = {.heads = 3, .kv_heads = 1, .rate = 0.2, .save = SAVE_NOTHING};
+    begin(graph, "read");
+    int x = add(graph, "conv", (struct settings){.channels = 8, .kernel = 2, .stride = 2, .bias = true}, 0, -1);
+    x = add(graph, "positions", none, add(graph, "tokens", none, x, -1), -1);
+    int v =
+        linear(graph, 12, ACTIVATION_NONE, add(graph, "latents", (struct settings){.tokens = 5, .units = 8}, 0, -1));
+    v = add(graph, "cross_attention", (struct settings){.heads = 2, .rate = 0.1}, v,
+            linear(graph, 24, ACTIVATION_NONE, x));
+    graph_group_end(graph);
+    const int among = encoder(graph, "encoder", 12, SAVE_PROBABILITIES, v);
+    begin(graph, "again");
+    v = linear(graph, 12, ACTIVATION_NONE, among);
+    v = add(graph, "cross_attention", grouped, v, linear(graph, 8, ACTIVATION_NONE, x));
+    v = add(graph, "add", none, v, among);
+    graph_group_end(graph);
+    const int plain = freeze(graph, linear(graph, 24, ACTIVATION_NONE, add(graph, "tokens", none, 0, -1)));
+    v = add(graph, "cross_attention", (struct settings){.heads = 3}, add(graph, "global_avg_pool", none, v, -1), plain);
+    return linear(graph, 4, ACTIVATION_NONE, v);
+}
+
+/* Two heads before the last one, as GoogLeNet has (Szegedy et al., 2015), one of them in no group, and one that is not
+ * trained on layers that are not. */
+static int headed(struct graph *graph)
+{
+    static const struct settings none = {.rate = 0};
+    const int stem = freeze(graph, conv(graph, 8, ACTIVATION_RELU, 0));
+    const int mean = add(graph, "global_avg_pool", none, stem, -1);
+    auxiliary(graph, 2, freeze(graph, linear(graph, 4, ACTIVATION_NONE, mean)));
+    begin(graph, "first");
+    int v = conv(graph, 8, ACTIVATION_RELU, stem);
+    v = pool(graph, conv(graph, 8, ACTIVATION_RELU, v));
+    graph_group_end(graph);
+    const int head = dropout(graph, 0.2, linear(graph, 12, ACTIVATION_RELU, flatten(graph, v)));
+    auxiliary(graph, 0.3, linear(graph, 4, ACTIVATION_NONE, head));
+    begin(graph, "second");
+    const int start = v;
+    v = conv(graph, 8, ACTIVATION_NONE, conv(graph, 8, ACTIVATION_RELU, v));
+    v = pool(graph, add(graph, "add", none, v, start));
+    graph_group_end(graph);
+    begin(graph, "head");
+    auxiliary(graph, 0.7, linear(graph, 4, ACTIVATION_NONE, add(graph, "global_avg_pool", none, v, -1)));
+    graph_group_end(graph);
+    return linear(graph, 4, ACTIVATION_NONE, flatten(graph, v));
+}
+
+/* A decoder whose tokens are predicted after its first block, too; its last loss is computed in chunks. */
+static int early(struct graph *graph)
+{
+    const struct settings loss = {.units = 20, .chunks = 4, .bias = true};
+    const struct settings attention = {.heads = 2, .rate = 0.2, .causal = true};
+    return add(graph, "linear_cross_entropy", loss, blocks_of(graph, attention, 3 * DECODER_WIDTH, true), -1);
+}
+
 static int tied(struct graph *graph)
 {
     const int v = linear(graph, 20, ACTIVATION_NONE, decoder_blocks(graph));
@@ -446,6 +514,9 @@ const struct net chunked_net = {"chunked", chunked, {2, {3, 7}}, 3, 20};
 const struct net tied_net = {"tied", tied, {2, {3, 7}}, 3, 20};
 const struct net accumulated_net = {"accumulated", accumulated, {3, {8, 8, 3}}, 4, 4};
 const struct net gated_net = {"gated", gated, {3, {8, 8, 3}}, 3, 4};
+const struct net headed_net = {"headed", headed, {3, {16, 16, 3}}, 3, 4};
+const struct net early_net = {"early", early, {2, {3, 7}}, 3, 20};
+const struct net latent_net = {"latent", latent, {3, {8, 8, 3}}, 3, 4};
 const struct net vision_net = {"vision", vision, {3, {8, 8, 3}}, 3, 4};
 const struct net deep_net = {"deep", deep, {1, {12}}, 40, 4}, divided_net = {"divided", divided, {1, {16}}, 64, 4},
                  pooled_net = {"pooled", pooled, {3, {9, 8, 3}}, 3, 4},

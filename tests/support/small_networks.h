@@ -22,9 +22,12 @@ extern const struct net nets[];
  * behind a batch norm; and the decoder with rotary positions and grouped queries, which cuda has not. */
 extern const struct net deep_net, divided_net, pooled_net, fronted_net, rotary_net;
 
-/* Nor these: every elementwise layer, gates, products and norms, or images as sequences and larger images, with layers
- * that a device has no kernels for. */
-extern const struct net gated_net, vision_net;
+/* Nor these: every elementwise layer, gates, products and norms; images as sequences and larger images; or attention
+ * to another sequence, with layers that a device has no kernels for. */
+extern const struct net gated_net, vision_net, latent_net;
+
+/* Nor these: auxiliary losses of images; and of a decoder whose last loss is in chunks. A device has neither. */
+extern const struct net headed_net, early_net;
 
 /* Nor this: a decoder with its loss in chunks, which a device has not either. */
 extern const struct net chunked_net;

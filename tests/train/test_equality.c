@@ -117,6 +117,12 @@ Test(equality, tied_ref) { compare_all(&tied_net, "ref", 2); }
 Test(equality, tied_cpu) { compare_all(&tied_net, "cpu", STEPS_MANY); }
 Test(equality, gated_ref) { compare_all(&gated_net, "ref", 2); }
 Test(equality, gated_cpu) { compare_all(&gated_net, "cpu", STEPS_MANY); }
+Test(equality, latent_ref) { compare_all(&latent_net, "ref", 2); }
+Test(equality, latent_cpu) { compare_all(&latent_net, "cpu", STEPS_MANY); }
+Test(equality, headed_ref) { compare_all(&headed_net, "ref", 2); }
+Test(equality, headed_cpu) { compare_all(&headed_net, "cpu", STEPS_MANY); }
+Test(equality, early_ref) { compare_all(&early_net, "ref", 2); }
+Test(equality, early_cpu) { compare_all(&early_net, "cpu", STEPS_MANY); }
 Test(equality, vision_ref) { compare_all(&vision_net, "ref", 2); }
 Test(equality, vision_cpu) { compare_all(&vision_net, "cpu", STEPS_MANY); }
 

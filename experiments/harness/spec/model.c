@@ -1,5 +1,5 @@
 /* The forms of a list of layers: `- flatten`, `- conv: {channels: 64, kernel: 3}`, and group, repeat, residual,
- * concat and multiply, which hold lists of their own. */
+ * concat, multiply, cross_attention and auxiliary, which hold lists of their own. */
 #include "spec/model.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "yaml/yaml_write.h"
 
-enum { NODES_MAX = 20000, TIMES_MAX = 10000, NAME_LENGTH = 60, LORA_NODES = 5 };
+enum { NODES_MAX = 20000, TIMES_MAX = 10000, NAME_LENGTH = 60, LORA_NODES = 5, FORM_KEYS = 4 };
 
 static enum status check_name(const char *name)
 {
@@ -50,6 +50,11 @@ static const struct setting of_joins[] = {
     {NAME("", "the name of the group of its nodes")},
     {FROM("an earlier name, whose output the shortcut reads instead of the one before")},
     {.key = NULL}};
+static const struct setting weighted[] = {
+    {"weight", SETTING_REAL, offsetof(struct item, weight), 1e-6, 1e6, NULL, NULL, "factor of this loss in the sum"},
+    {NAME("", "the name of the group of its nodes")},
+    {FROM("an earlier name, whose output its layers read instead of the one before")},
+    {.key = NULL}};
 static const struct setting repeated[] = {
     {"times", SETTING_INT, offsetof(struct item, times), 1, TIMES_MAX, NULL, NULL, "repetitions, each a group NAME[i]"},
     {NAME(NULL, "its name")},
@@ -79,19 +84,25 @@ const struct form_rows model_forms[FORMS] = {
     [FORM_CONCAT] = {"concat", "the channels of the layers' output, then those of the shortcut's", of_joins, arms,
                      "concat"},
     [FORM_MULTIPLY] = {"multiply", "the product of the layers' output and the shortcut's, or its gate of channels",
-                       of_joins, arms, "multiply"}};
+                       of_joins, arms, "multiply"},
+    [FORM_CROSS] = {"cross_attention", "attention of the layers' output, queries, to the shortcut's keys and values",
+                    of_joins, arms, "cross_attention"},
+    [FORM_AUXILIARY] = {"auxiliary",
+                        "a head with a loss of its own, of the same labels; what follows reads the output before it",
+                        weighted, body}};
 
 /* ---- reading ---- */
 
 /* Which layers a list may hold. */
 typedef bool lists(const struct layer *);
 
-bool model_lists(const struct layer *layer) { return !layer->loss && layer->inputs == 1 + layer->reads_batch; }
+bool model_lists(const struct layer *layer) { return !layer->loss && layer->inputs <= 1 + layer->reads_batch; }
 
 bool model_joins(const struct layer *layer)
 {
-    return !layer->loss && layer->inputs == 2 && !layer->reads_batch && layer != layer_find("concat") &&
-           layer != layer_find("multiply");
+    for (int f = FORM_CONCAT; f < FORMS; f++)
+        if (model_forms[f].joins && layer == layer_find(model_forms[f].joins)) return false;
+    return !layer->loss && layer->inputs == 2 && !layer->reads_batch;
 }
 
 bool model_adapts(const struct layer *layer) { return layer == layer_find("linear"); }
@@ -212,6 +223,29 @@ static void read_lists(struct yaml_reader *r, const struct yaml_tree *map, const
                         item->list[LIST_JOIN].count);
 }
 
+/* The keys of a form, and those of the layer that joins its lists. */
+static void read_form(struct yaml_reader *r, const struct yaml_tree *map, const char *path,
+                      const struct form_rows *form, struct item *item)
+{
+    const struct layer *layer = form->joins ? layer_find(form->joins) : NULL;
+    const char *name = item->at->text;
+    if (!layer || !layer->keys) {
+        yaml_read_map(r, map, path, name, form->keys, list_keys(r, form), item);
+        return;
+    }
+    const char **also;
+    int count = 0;
+    NEW(r->region, also, LISTS + FORM_KEYS + 1);
+    for (const struct setting *f = form->keys; f->key; f++) also[count++] = f->key;
+    for (const char *const *key = list_keys(r, form); *key; key++) also[count++] = *key;
+    item->settings = region_array(r->region, 1, layer->settings_size);
+    yaml_read_map(r, map, path, name, layer->keys, also, item->settings);
+    for (const struct setting *f = form->keys; f->key; f++) {
+        const struct yaml_tree *value = yaml_tree_get(map, f->key);
+        if (value) yaml_read_value(r, value, path, f, item);
+    }
+}
+
 static bool read_item(struct yaml_reader *r, const struct yaml_tree *tree, const char *path, int init, lists *allows,
                       struct item *item)
 {
@@ -227,7 +261,7 @@ static bool read_item(struct yaml_reader *r, const struct yaml_tree *tree, const
     const struct yaml_tree *map = mapped ? tree->item[0] : tree;
     if (map->kind == YAML_NULL || bare) map = yaml_tree_make(YAML_MAP, NULL, map->mark, r->region);
     if (map->kind != YAML_MAP || item->form != FORM_LAYER)
-        yaml_read_map(r, map, below, item->at->text, form->keys, list_keys(r, form), item);
+        read_form(r, map, below, form, item);
     else
         read_layer(r, map, below, item, init);
     item->from_at = yaml_tree_get(map, "from");
@@ -308,7 +342,9 @@ void model_print(const struct layer_list *list, int indent, struct region *regio
             continue;
         }
         fputs(line, out);
-        yaml_write_settings(form->keys, item, "", line, region, out);
+        const int written = yaml_write_settings(form->keys, item, "", line, region, out);
+        const struct setting *keys = item->settings ? layer_find(form->joins)->keys : NULL;
+        yaml_write_settings(keys, item->settings, written ? line : "", line, region, out);
         fputc('\n', out);
         for (int k = 0; form->lists[k].key; k++) {
             if (!item->list[k].count) continue;

@@ -7,7 +7,17 @@
 /* The lists of a form, the most. */
 enum { LIST_LAYERS, LIST_SHORTCUT, LIST_JOIN, LISTS };
 
-enum form { FORM_LAYER, FORM_GROUP, FORM_REPEAT, FORM_RESIDUAL, FORM_CONCAT, FORM_MULTIPLY, FORMS };
+enum form {
+    FORM_LAYER,
+    FORM_GROUP,
+    FORM_REPEAT,
+    FORM_RESIDUAL,
+    FORM_CONCAT,
+    FORM_MULTIPLY,
+    FORM_CROSS,
+    FORM_AUXILIARY,
+    FORMS
+};
 
 struct layer_list {
     struct item *item;
@@ -25,7 +35,7 @@ struct item {
     const struct layer *layer;
     bool trainable;   /* and of a group: false: neither are the layers in it */
     int64_t slices;   /* 1: it computes the whole batch at once; 0: not given */
-    void *settings;   /* the layer's own struct */
+    void *settings;   /* the layer's own struct, or that of the layer that joins the lists of a form */
     bool classes;     /* units: classes */
     const char *tied; /* an earlier layer, whose weight is its own too; NULL: none */
     struct lora {
@@ -33,6 +43,7 @@ struct item {
         double alpha;
     } lora;
     /* the other forms */
+    double weight;                 /* AUXILIARY */
     int64_t times;                 /* REPEAT: repetitions, each a group name[0], name[1] ... */
     struct layer_list list[LISTS]; /* by form_rows.lists; an empty one is its input, or join: the form's own */
 };

@@ -364,8 +364,9 @@ static enum status build_layer(struct building *b, struct scope scope, const str
     TRY(set_classes(b, item));
     TRY(check_vocabulary(b, item));
     TRY(resolve(b, &scope, item, value));
-    TRY(check_tokens(b, item, *value));
-    const int inputs[NODE_INPUTS_MAX] = {*value}; /* a second one is the batch, value 0 */
+    const bool batch = item->layer->reads_batch && item->layer->inputs == 1 && !item->from;
+    if (!batch) TRY(check_tokens(b, item, *value));
+    const int inputs[NODE_INPUTS_MAX] = {batch ? 0 : *value}; /* a second one is the batch, value 0 */
     return add_named(b, &scope, item, inputs, value);
 }
 
@@ -419,7 +420,7 @@ static enum status build_repeat(struct building *b, struct scope scope, const st
     return check_frozen(b, item, parameters);
 }
 
-/* A residual, a concat or a multiply. */
+/* Two lists and what joins them. */
 static enum status build_join(struct building *b, struct scope scope, const struct item *item, int *value)
 {
     const struct item *join = item->list[LIST_JOIN].count ? &item->list[LIST_JOIN].item[0] : NULL;
@@ -431,17 +432,36 @@ static enum status build_join(struct building *b, struct scope scope, const stru
     const struct form_rows *form = &model_forms[item->form];
     if (join)
         TRY(add_named(b, &scope, join, arms, value));
-    else if (add(b, &scope, layer_find(form->joins), NULL, NULL, arms, value) != ST_OK)
+    else if (add(b, &scope, layer_find(form->joins), item->settings, NULL, arms, value) != ST_OK)
         return fail(ST_SPEC, "%s: %s", form->name, status_message());
     if (item->name) leave(b, &scope, *value);
+    return ST_OK;
+}
+
+/* A head that ends with the spec's loss; value stays what it was. */
+static enum status build_auxiliary(struct building *b, struct scope scope, const struct item *item, int *value)
+{
+    const struct layer *loss = b->spec->loss;
+    const struct setting *chunks = setting_find(loss->keys, "chunks");
+    struct loss_settings settings = b->spec->loss_settings;
+    if (chunks) memset(settings.bytes + chunks->offset, 0, sizeof(int64_t)); /* of the last linear layer's loss */
+    int head = *value, end;
+    TRY(resolve(b, &scope, item, &head));
+    if (item->name) TRY(enter(b, &scope, item->name));
+    TRY(build_list(b, scope, &item->list[LIST_LAYERS], &head));
+    b->at = item->at;
+    TRY(add(b, &scope, loss, settings.bytes, NULL, &head, &end));
+    b->graph->node[b->graph->nodes - 1].weight = item->weight;
+    if (item->name) leave(b, &scope, head);
     return ST_OK;
 }
 
 static enum status build_list(struct building *b, struct scope scope, const struct layer_list *list, int *value)
 {
     static build_item *const build[FORMS] = {
-        [FORM_LAYER] = build_layer,   [FORM_GROUP] = build_group, [FORM_REPEAT] = build_repeat,
-        [FORM_RESIDUAL] = build_join, [FORM_CONCAT] = build_join, [FORM_MULTIPLY] = build_join};
+        [FORM_LAYER] = build_layer,   [FORM_GROUP] = build_group,        [FORM_REPEAT] = build_repeat,
+        [FORM_RESIDUAL] = build_join, [FORM_CONCAT] = build_join,        [FORM_MULTIPLY] = build_join,
+        [FORM_CROSS] = build_join,    [FORM_AUXILIARY] = build_auxiliary};
     for (int i = 0; i < list->count; i++) {
         b->at = list->item[i].at;
         TRY(build[list->item[i].form](b, scope, &list->item[i], value));
@@ -459,13 +479,18 @@ static enum status add_loss(struct building *b, const struct scope *scope, int *
     return fail(ST_SPEC, "loss: %s", status_message());
 }
 
-/* An output that nothing reads is an error at its layer. */
+/* An output that nothing reads is an error at its layer, else a loss that is not numbered. */
 static enum status finish(struct building *b)
 {
     const struct graph *graph = b->graph;
     const enum status status = graph_finish(b->graph);
-    for (int v = graph->values - 2; status != ST_OK && graph->trained && v > 0; v--)
-        if (!graph->value[v].consumers) b->at = b->node_at[v - 1];
+    const struct node *wrong = NULL;
+    for (int i = 0; status != ST_OK && graph->trained && i + 1 < graph->nodes; i++) {
+        const struct node *node = &graph->node[i];
+        if (graph->value[node->output].consumers || node->auxiliary) continue;
+        if (!wrong || (wrong->layer->loss && !node->layer->loss)) wrong = node;
+    }
+    if (wrong) b->at = b->node_at[wrong->index];
     return status;
 }
 

@@ -89,6 +89,7 @@ static void add_layers(struct schema *s)
         json_t *rows = add_keys(s, block(s, "model", model_forms[f].name, model_forms[f].doc), model_forms[f].keys);
         for (const struct form_list *list = model_forms[f].lists; list->key; list++)
             add(rows, list->key, "a list of layers", list->needed, NULL, list->doc);
+        if (model_forms[f].joins) add_keys(s, rows, layer_find(model_forms[f].joins)->keys);
     }
     for (int i = 0; layer_table[i]; i++) {
         if (!model_lists(layer_table[i]) && !(model_joins(layer_table[i]) && layer_table[i]->keys)) continue;
