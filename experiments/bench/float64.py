@@ -184,10 +184,14 @@ def window(own):
     return own["kernel"], own["stride"] or own["kernel"], own["padding"]
 
 
+def attended(q, k, v):
+    return ((q @ k.transpose(2, 3) / math.sqrt(q.shape[-1])).softmax(-1) @ v).transpose(1, 2).flatten(2)
+
+
 def attention(qkv, own):
     """Of an image's tokens, none of which is padding."""
     q, k, v = qkv.unflatten(2, (3, own["heads"], -1)).permute(2, 0, 3, 1, 4)
-    return functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+    return attended(q, k, v)
 
 
 def image_of(x, height):
@@ -204,7 +208,7 @@ def cross_attention(x, kv, own):
     heads = own["kv_heads"] or own["heads"]
     q = x.unflatten(-1, (own["heads"], -1)).transpose(1, 2)
     k, v = kv.unflatten(2, (2, heads, -1)).repeat_interleave(own["heads"] // heads, 3).permute(2, 0, 3, 1, 4)
-    return functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+    return attended(q, k, v)
 
 
 FORMS = "group", "residual", "concat", "multiply"
