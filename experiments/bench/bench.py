@@ -203,7 +203,8 @@ class Bench:
         except measure.Failed as failure:
             if not is_peer(network, cell):
                 raise
-            last = str(failure).strip().splitlines()[-1]
+            lines = str(failure).strip().splitlines()
+            last = next((line for line in reversed(lines) if "Error" in line), lines[-1])
             self.say(f"    {cell} failed and is left out: {last}")
             self.failed.append((f"{cell}, {network}", f"failed and left out: {last}"))
             del TURNS[network][1][cell]
