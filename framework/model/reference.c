@@ -113,8 +113,9 @@ enum status window_infer(const struct window *w, const struct shape *x, int64_t 
     for (int i = 0; i < 2; i++) {
         const int64_t padded = x->dim[i] + 2 * w->padding, extent = window_extent(w);
         if (extent > padded)
-            return fail(ST_SPEC, "a %lldx%lld kernel is larger than its input %s with padding %lld", (long long)extent,
-                        (long long)extent, shape_print(x, text), (long long)w->padding);
+            return fail(ST_SPEC, "a %lldx%lld kernel%s is larger than its input %s with padding %lld",
+                        (long long)extent, (long long)extent, window_dilation(w) > 1 ? ", dilation included," : "",
+                        shape_print(x, text), (long long)w->padding);
         const int64_t stride = window_stride(w), rest = padded - extent;
         y->dim[i] = rest / stride + 1;
         if (w->ceil_mode && rest % stride && y->dim[i] * stride < x->dim[i] + w->padding) y->dim[i]++;

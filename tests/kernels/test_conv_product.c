@@ -46,7 +46,7 @@ static float sum_of(struct sum s)
 /* A convolution and its results by the definition. */
 struct problem {
     struct images x, y, dx, dy;
-    int64_t kernel, stride, padding, groups;
+    int64_t kernel, stride, padding, dilation, groups;
     float *weights, *bias, *dw, *db;
     bool relu, has_bias;
 };
@@ -69,8 +69,8 @@ static void judge_forward(const struct problem *p)
         for (int64_t t = 0; t < k * k * inputs; t++) {
             const int64_t h = t / inputs / k, w = t / inputs % k, c = t % inputs;
             add_term(&s,
-                     images_pixel(&p->x, n, row * p->stride - p->padding + h, column * p->stride - p->padding + w,
-                                  first + c),
+                     images_pixel(&p->x, n, row * p->stride - p->padding + h * p->dilation,
+                                  column * p->stride - p->padding + w * p->dilation, first + c),
                      weight(p, o, c, h, w));
         }
         const float value = sum_of(s) + (p->has_bias ? p->bias[o] : 0);
@@ -87,10 +87,10 @@ static void judge_input(const struct problem *p)
         const int64_t row = at / p->x.width % p->x.height + p->padding, column = at % p->x.width + p->padding;
         struct sum s = {0};
         for (int64_t t = k * k - 1; t >= 0; t--) {
-            const int64_t h = t / k, w = t % k;
-            if ((row - h) % p->stride != 0 || (column - w) % p->stride != 0) continue;
+            const int64_t h = t / k, w = t % k, up = row - h * p->dilation, left = column - w * p->dilation;
+            if (up % p->stride != 0 || left % p->stride != 0) continue;
             for (int64_t o = 0; o < outputs; o++)
-                add_term(&s, images_pixel(&p->dy, n, (row - h) / p->stride, (column - w) / p->stride, first + o),
+                add_term(&s, images_pixel(&p->dy, n, up / p->stride, left / p->stride, first + o),
                          weight(p, first + o, c % inputs, h, w));
         }
         p->dx.data[i] = sum_of(s) + 0.0f;
@@ -105,8 +105,8 @@ static float judge_gradient(const struct problem *p, int64_t output, int64_t inp
     for (int64_t i = 0; i < p->y.batch * p->y.height * p->y.width; i++) {
         const int64_t n = i / p->y.width / p->y.height, row = i / p->y.width % p->y.height, column = i % p->y.width;
         const float x = input < 0 ? 1
-                                  : images_pixel(&p->x, n, row * p->stride - p->padding + h,
-                                                 column * p->stride - p->padding + w, first + input);
+                                  : images_pixel(&p->x, n, row * p->stride - p->padding + h * p->dilation,
+                                                 column * p->stride - p->padding + w * p->dilation, first + input);
         add_term(&s, x, images_pixel(&p->dy, n, row, column, output));
     }
     return sum_of(s);
@@ -116,14 +116,17 @@ static float judge_gradient(const struct problem *p, int64_t output, int64_t inp
 struct shape_row {
     int64_t batch, height, width, inputs, outputs, kernel, stride, padding, groups;
     bool relu, bias;
+    int64_t dilation; /* 0: 1 */
 };
 
 static struct problem problem_make(const struct shape_row *r)
 {
-    const int64_t h = (r->height + 2 * r->padding - r->kernel) / r->stride + 1;
-    const int64_t w = (r->width + 2 * r->padding - r->kernel) / r->stride + 1, taps = r->kernel * r->kernel;
+    const int64_t dilation = r->dilation ? r->dilation : 1, extent = (r->kernel - 1) * dilation + 1;
+    const int64_t h = (r->height + 2 * r->padding - extent) / r->stride + 1;
+    const int64_t w = (r->width + 2 * r->padding - extent) / r->stride + 1, taps = r->kernel * r->kernel;
     const int64_t inputs = r->inputs / r->groups, count = r->outputs * inputs * taps;
     struct problem p = {.kernel = r->kernel, .stride = r->stride, .padding = r->padding, .groups = r->groups};
+    p.dilation = dilation;
     p.relu = r->relu, p.has_bias = r->bias;
     p.x = images_make(r->batch, r->height, r->width, r->inputs, 1),
     p.dx = images_make(r->batch, r->height, r->width, r->inputs, 2);
@@ -187,7 +190,7 @@ static void check(const struct problem *p, int threads, uint64_t limit)
     omp_set_num_threads(threads);
     for (enum conv_pass pass = 0; pass < CONV_PASSES; pass++) {
         struct conv_product conv = {.kernel = p->kernel, .stride = p->stride, .padding = p->padding};
-        conv.groups = p->groups, conv.threads = threads, conv.limit = limit;
+        conv.dilation = p->dilation, conv.groups = p->groups, conv.threads = threads, conv.limit = limit;
         conv.bias = p->has_bias && pass == CONV_PARAMS;
         conv_product_make(pass, &x, &y, &conv);
         if (pass == CONV_PARAMS)
@@ -200,16 +203,19 @@ static void check(const struct problem *p, int threads, uint64_t limit)
 Test(conv_product, has_the_bits_of_its_definition, .timeout = 300)
 {
     static const struct shape_row rows[] = {
-        {2, 7, 9, 20, 37, 1, 1, 0, 1, true, true},    {3, 9, 10, 16, 33, 1, 2, 0, 1, false, false},
-        {2, 13, 11, 3, 18, 7, 2, 3, 1, true, true},   {1, 12, 9, 17, 5, 5, 1, 2, 1, false, true},
-        {2, 11, 14, 40, 16, 3, 2, 1, 1, true, true},  {1, 8, 7, 16, 24, 4, 3, 1, 1, false, true},
-        {1, 1, 1, 1, 1, 1, 1, 0, 1, true, true},      {2, 3, 4, 300, 3, 3, 1, 2, 1, false, false},
-        {1, 50, 61, 8, 16, 2, 1, 0, 1, false, true},  {1, 6, 9, 32, 32, 2, 5, 0, 2, true, true},
-        {2, 9, 19, 40, 40, 3, 1, 1, 40, true, true},  {3, 31, 28, 17, 17, 5, 2, 2, 17, false, true},
-        {2, 40, 40, 3, 3, 2, 3, 1, 3, true, false},   {2, 9, 11, 24, 24, 3, 1, 1, 6, true, true},
-        {3, 30, 28, 32, 32, 3, 2, 1, 8, false, true}, {1, 7, 8, 6, 6, 3, 1, 2, 3, true, true},
-        {2, 12, 13, 48, 48, 5, 2, 2, 6, true, true},  {1, 9, 9, 12, 24, 3, 1, 1, 3, false, true},
-        {1, 8, 8, 16, 16, 7, 1, 3, 2, false, true},   {1, 33, 9, 8, 8, 3, 1, 1, 1, true, false},
+        {2, 7, 9, 20, 37, 1, 1, 0, 1, true, true},       {3, 9, 10, 16, 33, 1, 2, 0, 1, false, false},
+        {2, 13, 11, 3, 18, 7, 2, 3, 1, true, true},      {1, 12, 9, 17, 5, 5, 1, 2, 1, false, true},
+        {2, 11, 14, 40, 16, 3, 2, 1, 1, true, true},     {1, 8, 7, 16, 24, 4, 3, 1, 1, false, true},
+        {1, 1, 1, 1, 1, 1, 1, 0, 1, true, true},         {2, 3, 4, 300, 3, 3, 1, 2, 1, false, false},
+        {1, 50, 61, 8, 16, 2, 1, 0, 1, false, true},     {1, 6, 9, 32, 32, 2, 5, 0, 2, true, true},
+        {2, 9, 19, 40, 40, 3, 1, 1, 40, true, true},     {3, 31, 28, 17, 17, 5, 2, 2, 17, false, true},
+        {2, 40, 40, 3, 3, 2, 3, 1, 3, true, false},      {2, 9, 11, 24, 24, 3, 1, 1, 6, true, true},
+        {3, 30, 28, 32, 32, 3, 2, 1, 8, false, true},    {1, 7, 8, 6, 6, 3, 1, 2, 3, true, true},
+        {2, 12, 13, 48, 48, 5, 2, 2, 6, true, true},     {1, 9, 9, 12, 24, 3, 1, 1, 3, false, true},
+        {1, 8, 8, 16, 16, 7, 1, 3, 2, false, true},      {1, 33, 9, 8, 8, 3, 1, 1, 1, true, false},
+        {2, 13, 12, 20, 10, 3, 1, 2, 1, true, true, 2},  {2, 9, 19, 40, 40, 3, 1, 4, 40, true, true, 3},
+        {3, 14, 17, 6, 7, 4, 4, 7, 1, false, true, 6},   {1, 15, 28, 24, 24, 3, 2, 9, 6, false, true, 8},
+        {2, 40, 40, 32, 32, 3, 1, 2, 4, false, true, 2},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct problem p = problem_make(&rows[i]);

@@ -450,7 +450,9 @@ Test(cli, texts_of_a_file_cannot_control_a_terminal)
 /* Without the data set of tweets, the run uses synthetic tokens, and every output says so. */
 Test(cli, synthetic_tokens_are_announced)
 {
-    static const char text[] = "rematch: 1\nname: text\nmodel: {layers: [flatten, {linear: {units: classes}}]}\n"
+    static const char text[] = "rematch: 1\nname: text\n"
+                               "model: {layers: [embedding: {vocabulary: 9000, positions: 4, units: 2}, select, "
+                               "linear: {units: classes}]}\n"
                                "data: {name: tweets, max_length: 4}\nbatch: 2\nsteps: 1\noptimizer: {lr: 1e-9}\n"
                                "expect:\n  - {what: loss, below: 1e-6, source: us}\n"
                                "  - {what: peak_ratio, below: 9, source: us}\n";
