@@ -259,7 +259,9 @@ Test(sweep, warns_about_its_data_once)
     cli_open(&cli);
     cr_assert(setenv("REMATCH_DATA", "/nowhere", 1) == 0);
     cli_run(&cli, "echo 'sweep: {policy: [every, sqrt]}' >>small.yaml",
-            "run small.yaml \"data={name: tweets, max_length: 8}\" optimizer.lr=1e-6");
+            "run small.yaml \"data={name: tweets, max_length: 8}\" optimizer.lr=1e-6 "
+            "'model={layers: [embedding: {vocabulary: 9000, positions: 8, units: 2}, gelu, layernorm, gelu, select, "
+            "linear: {units: 3}]}'");
     cr_assert(cli.code == 0, "%s", cli.err);
     const char *at = strstr(cli.err, "SYNTHETIC");
     cr_assert(at && !strstr(at + 1, "SYNTHETIC"), "%s", cli.err);
