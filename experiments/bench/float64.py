@@ -226,6 +226,7 @@ LAYERS = {
     "max_pool": lambda x, p, own: functional.max_pool2d(*x, *window(own)),
     "avg_pool": lambda x, p, own: functional.avg_pool2d(*x, *window(own), count_include_pad=own["count_padding"]),
     "global_avg_pool": lambda x, p, own: x[0].mean((2, 3) if x[0].dim() == 4 else 1),
+    "flatten": lambda x, p, own: (x[0].movedim(1, -1) if x[0].dim() == 4 else x[0]).flatten(1),
     "tokens": lambda x, p, own: x[0].flatten(2).transpose(1, 2),
     "pixels": lambda x, p, own: image_of(x[0], own["height"]),
     "class_token": lambda x, p, own: torch.cat([p["weight"].expand(len(x[0]), 1, -1), x[0]], 1),

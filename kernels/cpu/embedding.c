@@ -1,4 +1,4 @@
-/* Word, position and segment rows summed; see framework/layers/embedding.c.
+/* Word, position and segment rows summed, of the tables that there are; see framework/layers/embedding.c.
  *
  * Contract: a table's gradient is summed token by token in ascending order for any number of threads: each thread owns
  * columns, whole cache lines. Where the table of words is shared, they are added to what is there. An id without a row
@@ -14,19 +14,29 @@ enum { LINE = 16, TABLES = 3 }; /* floats in a cache line */
 struct embedding {
     struct backend *backend;
     int64_t batch, tokens, width;
+    int tables;
     int64_t rows[TABLES];
+    int line[TABLES]; /* of the batch, whose numbers are rows of the table; -1: positions are */
 };
 
 static enum status embedding_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
                                      struct footprint *footprint, void **state)
 {
     struct embedding *embedding = *state = allocate(1, sizeof *embedding);
-    *embedding = (struct embedding){
-        backend,
-        graph->batch,
-        graph->value[node->inputs[0]].shape.dim[1],
-        node_integer(node, "units"),
-        {node_integer(node, "vocabulary"), node_integer(node, "positions"), node_integer(node, "segments")}};
+    static const struct {
+        const char *key;
+        int line;
+    } all[TABLES] = {{"vocabulary", TOKEN_IDS}, {"positions", -1}, {"segments", TOKEN_SEGMENTS}};
+    *embedding = (struct embedding){.backend = backend,
+                                    .batch = graph->batch,
+                                    .tokens = graph->value[node->inputs[0]].shape.dim[1],
+                                    .width = node_integer(node, "units")};
+    for (int k = 0; k < TABLES; k++) {
+        const int64_t rows = node_integer(node, all[k].key);
+        embedding->rows[embedding->tables] = rows;
+        embedding->line[embedding->tables] = all[k].line;
+        embedding->tables += rows > 0;
+    }
     *footprint = (struct footprint){.reads = {READS_X, 0}, .implementation = "loops"};
     return ST_OK;
 }
@@ -35,9 +45,8 @@ static enum status embedding_prepare(struct backend *backend, const struct graph
 static void starts_of(const struct embedding *e, const float *x, int64_t n, int64_t t, int64_t starts[TABLES])
 {
     const float *sample = x + n * TOKEN_ROWS * e->tokens;
-    starts[0] = token_row(sample[TOKEN_IDS * e->tokens + t], e->rows[0]) * e->width;
-    starts[1] = t * e->width;
-    starts[2] = token_row(sample[TOKEN_SEGMENTS * e->tokens + t], e->rows[2]) * e->width;
+    for (int k = 0; k < e->tables; k++)
+        starts[k] = (e->line[k] < 0 ? t : token_row(sample[e->line[k] * e->tokens + t], e->rows[k])) * e->width;
 }
 
 static enum status embedding_forward(void *state, const struct kernel_args *args)
@@ -50,10 +59,12 @@ static enum status embedding_forward(void *state, const struct kernel_args *args
         for (int64_t t = 0; t < e->tokens; t++) {
             int64_t starts[TABLES];
             starts_of(e, args->x[0], n, t, starts);
-            const float *word = tables[0] + starts[0], *position = tables[1] + starts[1];
-            const float *segment = tables[2] + starts[2];
-            float *row = y + (n * e->tokens + t) * e->width;
-            for (int64_t i = 0; i < e->width; i++) row[i] = word[i] + position[i] + segment[i];
+            float *restrict row = y + (n * e->tokens + t) * e->width;
+            memcpy(row, tables[0] + starts[0], (size_t)e->width * sizeof *row);
+            for (int k = 1; k < e->tables; k++) {
+                const float *restrict more = tables[k] + starts[k];
+                for (int64_t i = 0; i < e->width; i++) row[i] += more[i];
+            }
         }
     clock_lap(e->backend, CLOCK_OTHER);
     return ST_OK;
@@ -67,7 +78,7 @@ static void scatter(const struct embedding *e, const struct kernel_args *args, i
             int64_t starts[TABLES];
             starts_of(e, args->x[0], n, t, starts);
             const float *restrict dy = (const float *)args->dy + (n * e->tokens + t) * e->width;
-            for (int k = 0; k < TABLES; k++) {
+            for (int k = 0; k < e->tables; k++) {
                 float *restrict row = args->gradients[k] + starts[k];
                 for (int64_t i = from; i < to; i++) row[i] += dy[i];
             }
@@ -80,7 +91,7 @@ static enum status embedding_backward(void *state, const struct kernel_args *arg
     const int64_t lines = ratio_up(e->width, LINE), threads = e->backend->options.threads;
 #pragma omp parallel
     {
-        for (int k = args->adds & 1; k < TABLES; k++) {
+        for (int k = args->adds & 1; k < e->tables; k++) {
 #pragma omp for schedule(static)
             for (int64_t row = 0; row < e->rows[k]; row++)
                 memset(args->gradients[k] + row * e->width, 0, (size_t)e->width * sizeof(float));

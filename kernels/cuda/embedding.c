@@ -13,6 +13,15 @@ static struct embedding_shape shape_of(const struct layer_state *s)
                                     node_integer(s->node, "vocabulary"), node_integer(s->node, "segments")};
 }
 
+static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
+                           struct footprint *footprint, void **state)
+{
+    if (!node_integer(node, "positions") || !node_integer(node, "segments"))
+        return fail(ST_SPEC,
+                    "embedding on cuda has positions and segments; expected backend: cpu, or 1 and more of each");
+    return layer_state_prepare(backend, graph, node, footprint, state);
+}
+
 static enum status forward(void *state, const struct kernel_args *args)
 {
     const struct layer_state *s = state;
@@ -35,4 +44,4 @@ static enum status backward(void *state, const struct kernel_args *args)
     return cuda_queued("gradients of embedding");
 }
 
-const struct kernel cuda_embedding = {true, layer_state_prepare, forward, backward, free};
+const struct kernel cuda_embedding = {true, prepare, forward, backward, free};

@@ -180,6 +180,9 @@ static const struct subject_case cases[] = {
     /* text */
     {"embedding", {2, {3, 7}}, {.units = 35, .vocabulary = 11, .positions = 9, .segments = 2}, 3, false, true},
     {"embedding", {2, {3, 5}}, {.units = 3, .vocabulary = 9, .positions = 5, .segments = 2}, 2, false, true},
+    {"embedding", {2, {3, 7}}, {.units = 35, .vocabulary = 11}, 3, false, true},
+    {"embedding", {2, {3, 7}}, {.units = 35, .vocabulary = 11, .segments = 3}, 3, false, true},
+    {"embedding", {2, {3, 7}}, {.units = 35, .vocabulary = 11, .positions = 9}, 3, false, true},
     {"attention", {2, {9, 24}}, {.heads = 2, .rate = 0.2}, 3},
     {"attention", {2, {17, 99}}, {.heads = 3, .rate = 0.1, .save = SAVE_NOTHING}, 2},
     {"attention", {2, {70, 48}}, {.heads = 1, .rate = 0.5, .save = SAVE_NOTHING}, 2},

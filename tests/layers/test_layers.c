@@ -70,6 +70,8 @@ static const struct layer_case {
     {"linear", {2, {5, 9}}, {.units = 3, .activation = ACTIVATION_RELU, .bias = true}},
     {"linear", {2, {3, 9}}, {.units = 5, .activation = ACTIVATION_TANH}},
     {"embedding", {2, {3, 5}}, {.units = 6, .vocabulary = 8, .positions = 7, .segments = 2}},
+    {"embedding", {2, {3, 5}}, {.units = 6, .vocabulary = 8}},
+    {"embedding", {2, {3, 5}}, {.units = 6, .vocabulary = 8, .segments = 2}},
     {"embedding", {2, {3, 9}}, {.units = 67, .vocabulary = 30, .positions = 9, .segments = 3}},
     {"attention", {2, {5, 18}}, {.heads = 3}},
     {"attention", {2, {7, 15}}, {.heads = 1, .rate = 0.3}},

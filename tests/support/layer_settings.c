@@ -56,8 +56,9 @@ const void *settings_of(const struct layer *layer, const struct settings *settin
 
 bool backend_refuses(const char *backend, const struct settings *settings)
 {
-    return strcmp(backend, "cuda") == 0 && (settings->rope || settings->kv_heads || settings->label_smoothing > 0 ||
-                                            settings->class_weights.count || settings->dilation > 1);
+    return strcmp(backend, "cuda") == 0 &&
+           (settings->rope || settings->kv_heads || settings->label_smoothing > 0 || settings->class_weights.count ||
+            settings->dilation > 1 || (settings->vocabulary && (!settings->positions || !settings->segments)));
 }
 
 float range_of(const struct layer *layer)
