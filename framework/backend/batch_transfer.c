@@ -50,9 +50,9 @@ int32_t *batch_transfer_labels(const struct batch_transfer *transfer)
 int64_t batch_transfer_counted(const struct batch_transfer *transfer)
 {
     const int32_t *labels = batch_transfer_labels(transfer);
+    const int64_t count = graph_targets(transfer->graph) ? 0 : labels_of(transfer->graph);
     int64_t counted = 0;
-    for (int64_t i = 0; i < labels_of(transfer->graph) && !graph_targets(transfer->graph); i++)
-        counted += labels[i] != LABEL_NONE;
+    for (int64_t i = 0; i < count; i++) counted += labels[i] != LABEL_NONE;
     return counted;
 }
 

@@ -122,7 +122,7 @@ static struct sizes sizes_of(const struct reference *r)
     return (struct sizes){cross, queries, cross ? r->second_elements / (2 * kv_heads_of(s) * width) : queries, width};
 }
 
-static void measure(const struct reference *r, struct footprint *footprint)
+void attention_measure(const struct reference *r, struct footprint *footprint)
 {
     const struct attention_settings *s = r->settings;
     const struct sizes z = sizes_of(r);
@@ -276,7 +276,7 @@ static void attend(const struct head *h, float *y)
         }
 }
 
-static enum status forward(void *state, const struct kernel_args *args)
+enum status attention_forward(void *state, const struct kernel_args *args)
 {
     const struct reference *r = state;
     for (int64_t n = 0; n < r->batch; n++)
@@ -337,7 +337,7 @@ static void key_gradients(const struct head *h, const float *dy, int64_t t)
     put_sum(h, K, t);
 }
 
-static enum status backward(void *state, const struct kernel_args *args)
+enum status attention_backward(void *state, const struct kernel_args *args)
 {
     const struct reference *r = state;
     for (int64_t n = 0; n < r->batch; n++)
@@ -361,5 +361,5 @@ const struct layer layer_attention = {
     .infer = infer,
     .flops = flops,
     .draws = draws,
-    .reference = REFERENCE_KERNEL(forward, backward),
-    .measure = measure};
+    .reference = REFERENCE_KERNEL(attention_forward, attention_backward),
+    .measure = attention_measure};

@@ -39,3 +39,8 @@ int64_t attention_draws(const struct attention_settings *s, int64_t queries, int
 
 /* seen: keys of a query, on average. */
 struct flops attention_flops(const struct attention_settings *s, const struct shape *output, double seen);
+
+/* The reference kernel of both, and its footprint. */
+enum status attention_forward(void *state, const struct kernel_args *args);
+enum status attention_backward(void *state, const struct kernel_args *args);
+void attention_measure(const struct reference *r, struct footprint *footprint);

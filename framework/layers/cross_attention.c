@@ -36,18 +36,6 @@ static struct flops flops(const void *settings, const struct shape *inputs, cons
     return attention_flops(settings, output, (double)inputs[1].dim[0]);
 }
 
-static void measure(const struct reference *r, struct footprint *footprint) { layer_attention.measure(r, footprint); }
-
-static enum status forward(void *state, const struct kernel_args *args)
-{
-    return layer_attention.reference.forward(state, args);
-}
-
-static enum status backward(void *state, const struct kernel_args *args)
-{
-    return layer_attention.reference.backward(state, args);
-}
-
 const struct layer layer_cross_attention = {.name = "cross_attention",
                                             .doc =
                                                 "attention of one branch's queries to the keys and values of another",
@@ -57,5 +45,5 @@ const struct layer layer_cross_attention = {.name = "cross_attention",
                                             .infer = infer,
                                             .flops = flops,
                                             .draws = draws,
-                                            .reference = REFERENCE_KERNEL(forward, backward),
-                                            .measure = measure};
+                                            .reference = REFERENCE_KERNEL(attention_forward, attention_backward),
+                                            .measure = attention_measure};

@@ -86,13 +86,16 @@ static enum status forward(void *state, const struct kernel_args *args)
     const int count = tables_of(r->settings, tables, rows);
     float *y = args->y;
     for (int64_t n = 0; n < r->batch; n++)
-        for (int64_t t = 0; t < tokens; t++)
+        for (int64_t t = 0; t < tokens; t++) {
+            const float *from[TABLES];
+            for (int k = 0; k < count; k++)
+                from[k] = args->parameters[k] + row_of(r, args->x[0], n, t, tables[k], rows[k]) * width;
             for (int64_t i = 0; i < width; i++) {
                 double sum = 0;
-                for (int k = 0; k < count; k++)
-                    sum += args->parameters[k][row_of(r, args->x[0], n, t, tables[k], rows[k]) * width + i];
+                for (int k = 0; k < count; k++) sum += from[k][i];
                 *y++ = (float)sum;
             }
+        }
     return ST_OK;
 }
 
