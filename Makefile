@@ -9,7 +9,7 @@
 #                    that had other overrides (ARGS) than the recipe says
 # make table-NAME    prints the same beside what is published there, with deviations in percent; changes nothing
 # make experiments-md
-#                    renews the tables of EXPERIMENTS.md from results/published/
+#                    renews the tables of EXPERIMENTS.md from results/published/ and experiments/summary.md
 # make bench         measures against PyTorch and TensorFlow [ARGS=...]
 # make test-torch    tests experiments/torch with the PyTorch of TORCH_PYTHON, build/bench-venv or python3; 77: none has it
 # make bench-torch   measures experiments/torch beside PyTorch [ARGS="--out results/bench-torch.md"]
@@ -300,7 +300,7 @@ FORMATTED := $(C_FILES) tests/library/example.c $(wildcard kernels/*/*.cu tests/
 check-format: $(BUILD)/has-check
 	@clang-format --dry-run -Werror $(FORMATTED)
 check-tables:
-	@awk -f experiments/tables.awk EXPERIMENTS.md | diff EXPERIMENTS.md - || \
+	@made=$$(awk -f experiments/tables.awk EXPERIMENTS.md) && echo "$$made" | diff EXPERIMENTS.md - || \
 	    { echo "EXPERIMENTS.md differs from results/published/; make experiments-md renews its tables" >&2; exit 1; }
 check-calls: $(OBJECTS)
 	@nm -A -g $(OBJECTS) | awk -f tests/calls.awk
