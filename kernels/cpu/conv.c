@@ -95,7 +95,6 @@ static bool plan_winograd(const struct conv *conv, const struct node *node, enum
 size_t conv_plan_pass(const struct conv *conv, const struct node *node, enum conv_pass pass, bool bias,
                       struct conv_plan *plan)
 {
-    const uint64_t limit = conv->backend->options.scratch_limit;
     if (plan_winograd(conv, node, pass, &plan->winograd)) return plan->winograd.scratch;
     plan->winograd = (struct winograd){0};
     plan->product = (struct conv_product){.kernel = node_integer(node, "kernel"),
@@ -104,7 +103,7 @@ size_t conv_plan_pass(const struct conv *conv, const struct node *node, enum con
                                           .dilation = node_integer(node, "dilation"),
                                           .groups = conv->groups,
                                           .threads = conv->backend->options.threads,
-                                          .limit = limit < WINOGRAD_SCRATCH ? limit : WINOGRAD_SCRATCH,
+                                          .limit = scratch_within(conv->backend->options.scratch_limit),
                                           .bias = bias && pass == CONV_PARAMS};
     conv_product_make(pass, &conv->x, &conv->y, &plan->product);
     return plan->product.scratch;

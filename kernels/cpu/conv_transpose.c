@@ -51,12 +51,11 @@ static enum status backward(void *state, const struct kernel_args *args)
 /* Patches without taps: the ones beside them are all that is summed. */
 static void plan_sums(struct conv *conv)
 {
-    const uint64_t limit = conv->backend->options.scratch_limit;
     conv->sums = (struct conv_product){.stride = 1,
                                        .dilation = 1,
                                        .groups = 1,
                                        .threads = conv->backend->options.threads,
-                                       .limit = limit < WINOGRAD_SCRATCH ? limit : WINOGRAD_SCRATCH,
+                                       .limit = scratch_within(conv->backend->options.scratch_limit),
                                        .bias = true};
     if (conv->bias) conv_product_make(CONV_PARAMS, &conv->x, &conv->x, &conv->sums);
 }

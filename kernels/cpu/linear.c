@@ -74,13 +74,13 @@ static enum status linear_prepare(struct backend *backend, const struct graph *g
         .activation = node->activation,
         .bias = node_integer(node, "bias"),
     };
+    const uint64_t limit = scratch_within(node->scratch_limit ? node->scratch_limit : UINT64_MAX);
     size_t backward = linear->bias ? reduce_columns_scratch(linear->rows, linear->units) : 0;
     for (enum use use = 0; use < USES; use++) {
         struct matrix_product of;
         const struct product product = product_for(linear, use, linear->units, &none, &of);
         const struct product_plan *plan = &linear->plan[use];
-        linear->plan[use] =
-            product_plan(&product, backend->options.threads, node->scratch_limit ? node->scratch_limit : UINT64_MAX);
+        linear->plan[use] = product_plan(&product, backend->options.threads, limit);
         if (use != USE_FORWARD && plan->scratch > backward) backward = plan->scratch;
     }
     const bool relu = linear->activation == ACTIVATION_RELU;

@@ -14,6 +14,11 @@ enum { ROWS_MOST = 12, ROWS = LANES == 16 ? ROWS_MOST : ROWS_MOST / 2, THIRD = 3
  * each other from caches. */
 enum { SKEW = 16 };
 
+/* Bytes of scratch that a pass of a convolution or of a linear layer takes at most, where its plan can keep a limit. */
+enum { SCRATCH_MOST = 32 << 20 };
+
+static inline uint64_t scratch_within(uint64_t limit) { return limit < SCRATCH_MOST ? limit : SCRATCH_MOST; }
+
 static inline int64_t multiple(int64_t a, int64_t of) { return (a + of - 1) / of * of; }
 
 /* sums[r * to + c] = (add: +=) the sum of a[r * row + i * term] b[i * PANEL + c] over i < terms, ascending, for

@@ -78,14 +78,27 @@ static int64_t shared_floats(const struct product *p, const struct product_plan 
     return plan->together > 0 ? (plan->together + 1) * p->rows * p->columns : plan->turn * (p->terms + SKEW);
 }
 
-/* As many threads as there are work and scratch for, one at least. */
-static void fit_workers(const struct product *p, int64_t threads, int64_t room, struct product_plan *plan)
+/* As many threads as there are work and scratch for, one at least; whether all that there is work for. */
+static bool fit_workers(const struct product *p, int64_t threads, int64_t room, struct product_plan *plan)
 {
     const int64_t shared = shared_floats(p, plan), each = room_floats(p, plan);
     const int64_t work = blocks_of(p, plan) * (plan->together > 0 ? plan->together : 1);
-    const int64_t fit = room < shared + each ? 1 : (room - shared) / each;
-    plan->workers = lesser(fit, lesser(threads, work));
+    const int64_t fit = room < shared + each ? 1 : (room - shared) / each, wanted = lesser(threads, work);
+    plan->workers = lesser(fit, wanted);
     plan->scratch = (size_t)(shared + plan->workers * each) * sizeof(float);
+    return plan->workers == wanted;
+}
+
+/* Halves a side of a block, unless its sums would be too few for what is packed. */
+static bool halve(struct product_plan *plan)
+{
+    if (plan->columns > PANEL_MOST && plan->columns > 2 * plan->rows)
+        plan->columns = multiple(plan->columns / 2, PANEL_MOST);
+    else if (plan->rows > ROWS_LEAST)
+        plan->rows = multiple(plan->rows / 2, ROWS_MOST);
+    else
+        return false;
+    return true;
 }
 
 /* Threads that have enough to do, one at least. */
@@ -114,7 +127,7 @@ struct product_plan product_plan(const struct product *p, int64_t most_threads, 
     if (plan.turn > 0) plan.columns = lesser(plan.columns, plan.turn);
     const int64_t wanted = threads > 1 && plan.together == 0 ? 4 * threads : 1;
     while (plan.rows > ROWS_LEAST && blocks_of(p, &plan) < wanted) plan.rows = multiple(plan.rows / 2, ROWS_MOST);
-    fit_workers(p, threads, room, &plan);
+    while (!fit_workers(p, threads, room, &plan) && halve(&plan)) continue;
     return plan;
 }
 

@@ -73,7 +73,7 @@ bool winograd_make(enum conv_pass pass, const struct extent *x, const struct ext
     w->high = ratio_up(w->to.height, TILE), w->wide = ratio_up(w->to.width, TILE);
     w->tiles = w->batch * w->high * w->wide;
     w->inputs = w->from.channels;
-    const int64_t room = (int64_t)((limit < WINOGRAD_SCRATCH ? limit : WINOGRAD_SCRATCH) / sizeof(float));
+    const int64_t room = (int64_t)(scratch_within(limit) / sizeof(float));
     return pass == CONV_PARAMS ? fit_gradients(w, room) : fit_turns(w, threads, room);
 }
 

@@ -54,10 +54,10 @@ struct winograd {
     size_t scratch;
 };
 
-/* Plans a pass in at most limit bytes of scratch, and WINOGRAD_SCRATCH; false where that is too little. Limit and
+/* Plans a pass in at most limit bytes of scratch, and SCRATCH_MOST; false where that is too little. Limit and
  * threads change the turns and blocks, which change no bit. The bytes, and whether they suffice, are the same on any
  * processor; turns are multiples of TURN_LEAST outputs, the widest panel. */
-enum { WINOGRAD_SCRATCH = 32 << 20, TURN_LEAST = 32 };
+enum { TURN_LEAST = 32 };
 bool winograd_make(enum conv_pass pass, const struct extent *x, const struct extent *y, int64_t padding,
                    int64_t threads, uint64_t limit, struct winograd *winograd);
 

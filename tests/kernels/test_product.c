@@ -68,8 +68,8 @@ static void problem_free(struct problem *m)
     free(m->p), free(m->q), free(m->p_columns), free(m->q_columns), free(m->biases), free(m->result);
 }
 
-/* how: bit 0: p is stored by terms, 1: q, 2: the product is that of the transpose. */
-static void check(const struct problem *m, int how, int threads)
+/* how: bit 0: p is stored by terms, 1: q, 2: the product is that of the transpose. Returns the plan. */
+static struct product_plan check(const struct problem *m, int how, int threads, uint64_t limit)
 {
     struct matrix_product of = {.stride = m->columns, .relu = m->relu, .turned = how & 4};
     of.bias = m->bias ? m->biases : NULL;
@@ -80,7 +80,7 @@ static void check(const struct problem *m, int how, int threads)
         how & 2 ? (struct matrix){m->q_columns, m->columns, false} : (struct matrix){m->q, m->terms, true};
     struct product product = matrix_product(m->rows, m->columns, m->terms, a, b, &of);
     product.spans = m->spans;
-    const struct product_plan plan = product_plan(&product, threads, UINT64_MAX);
+    const struct product_plan plan = product_plan(&product, threads, limit);
     float *scratch = spoiled_floats(plan.scratch + 4);
     omp_set_num_threads(threads);
     product_run(&product, &plan, &of, scratch);
@@ -91,6 +91,7 @@ static void check(const struct problem *m, int how, int threads)
                   (long long)m->rows, (long long)m->columns, (long long)m->terms, how, threads, (long long)i,
                   (double)of.c[i], (double)m->result[i]);
     free(of.c), free(scratch);
+    return plan;
 }
 
 Test(product, has_the_bits_of_its_definition, .timeout = 300)
@@ -107,17 +108,45 @@ Test(product, has_the_bits_of_its_definition, .timeout = 300)
         struct problem m =
             problem_make(rows[i].rows, rows[i].columns, rows[i].terms, rows[i].spans, rows[i].bias, rows[i].relu);
         for (int how = 0; how < 8; how++)
-            for (int threads = 1; threads <= 4; threads++) check(&m, how, threads);
+            for (int threads = 1; threads <= 4; threads++) check(&m, how, threads, UINT64_MAX);
         problem_free(&m);
     }
 }
 
-/* Columns that are packed in several turns. */
+/* Columns that are packed in several turns, or a block of terms at a time where the limit is too little for that. */
 Test(product, has_the_same_bits_in_turns, .timeout = 300)
 {
     struct problem m = problem_make(3, 70, 100003, false, true, false);
-    for (int threads = 1; threads <= 3; threads++) check(&m, 0, threads);
+    for (int threads = 1; threads <= 3; threads++) {
+        cr_expect(check(&m, 0, threads, UINT64_MAX).turn == 32);
+        const struct product_plan plan = check(&m, 0, threads, 8 << 20);
+        cr_expect(plan.turn == 0 && plan.scratch <= 8 << 20);
+    }
     problem_free(&m);
+}
+
+/* Blocks shrink where the limit has scratch for too few threads. */
+Test(product, has_the_same_bits_in_small_blocks, .timeout = 300)
+{
+    for (int spans = 0; spans < 2; spans++) {
+        struct problem m = problem_make(400, 900, 4100, spans, true, false);
+        for (int how = 0; how < 2; how++) {
+            const struct product_plan plan = check(&m, how, 4, 2 << 20);
+            cr_expect(plan.workers == 4 && plan.scratch <= 2 << 20, "%lld workers", (long long)plan.workers);
+        }
+        problem_free(&m);
+    }
+}
+
+/* Any limit, also one that is too little, has a plan. */
+Test(product, has_the_same_bits_within_any_limit, .timeout = 300)
+{
+    for (int spans = 0; spans < 2; spans++) {
+        struct problem m = problem_make(40, 70, 2500, spans, true, false);
+        for (uint64_t limit = 1 << 22; limit > 0; limit /= 4)
+            for (int threads = 1; threads <= 4; threads += 3) check(&m, 0, threads, limit);
+        problem_free(&m);
+    }
 }
 
 Test(product, a_relu_keeps_nan)

@@ -275,7 +275,7 @@ static int check_limits(const struct problem *p, int threads)
         struct winograd w;
         for (uint64_t limit = UINT64_MAX; winograd_make(pass, &x, &y, p->padding, threads, limit, &w);
              limit = w.scratch / 5 * 4, enough++) {
-            cr_assert(w.scratch > 0 && w.scratch <= limit && w.scratch <= WINOGRAD_SCRATCH);
+            cr_assert(w.scratch > 0 && w.scratch <= limit && w.scratch <= SCRATCH_MOST);
             if (p->pooled) w.pooled = image_of(&written);
             if (pass == CONV_PARAMS)
                 check_gradients(p, &w, &x, &written);
@@ -349,7 +349,7 @@ Test(winograd, scratch_is_bounded_for_every_layer)
                     for (enum conv_pass pass = 0; pass < CONV_PASSES; pass++) {
                         struct winograd w;
                         cr_assert(winograd_make(pass, &x, &x, 1, threads, UINT64_MAX, &w));
-                        cr_assert(w.scratch <= WINOGRAD_SCRATCH);
+                        cr_assert(w.scratch <= SCRATCH_MOST);
                         cr_assert(pass == CONV_PARAMS || (w.workers >= 1 && w.workers <= threads));
                     }
                 }
