@@ -151,7 +151,7 @@ static void own_open(const struct conv_shape *r, enum conv_pass pass, bool winog
     const struct extent y = extent_of_images(r->batch, side_of(r), r->outputs);
     *own = (struct own){.x = numbers(x.count), .y = numbers(y.count)};
     own->w = numbers(r->outputs * r->inputs / r->groups * r->kernel * r->kernel);
-    if (winograd && winograd_make(pass, &x, &y, r->padding, threads, UINT64_MAX, &own->winograd)) {
+    if (winograd && winograd_make(pass, &x, &y, r->kernel, r->padding, threads, UINT64_MAX, &own->winograd)) {
         own->scratch = reserve(own->winograd.scratch);
         return;
     }
@@ -207,7 +207,7 @@ static void time_conv(const struct conv_row *row_of, struct times *sum)
         struct own own;
         const bool of_data = pass == CONV_INPUT && r->inputs == 3; /* has no gradient */
         if (of_data || !wanted(row_of->name, passes[pass])) continue;
-        own_open(r, pass, k == 3 && r->stride == 1 && r->groups == 1, &own);
+        own_open(r, pass, winograd_has_kernel(k) && r->stride == 1 && r->groups == 1, &own);
         struct onednn *library = onednn_open(r, pass, numbers);
         row(row_of->name, passes[pass], flops, time_calls(&own, library, pass), sum);
         own_close(&own);
@@ -252,6 +252,18 @@ static const struct conv_row limits[] = {
     {"limit 56 8-32", {4, 56, 8, 32, 3, 1, 1, 1}},
     {"limit 56 32-8", {4, 56, 32, 8, 3, 1, 1, 1}},
     {"limit 56 3-64", {4, 56, 3, 64, 3, 1, 1, 1}},
+    {"limit 5x5 16 tiles 192-192", {1, 8, 192, 192, 5, 1, 2, 1}},
+    {"limit 5x5 49 tiles 192-192", {1, 14, 192, 192, 5, 1, 2, 1}},
+    {"limit 5x5 98 tiles 64-64", {2, 14, 64, 64, 5, 1, 2, 1}},
+    {"limit 5x5 28 8-16", {4, 28, 8, 16, 5, 1, 2, 1}},
+    {"limit 5x5 256 1-10", {1, 256, 1, 10, 5, 1, 2, 1}},
+    {"limit 5x5 128 2-32", {1, 128, 2, 32, 5, 1, 2, 1}},
+    {"limit 5x5 128 3-64", {1, 128, 3, 64, 5, 1, 2, 1}},
+    {"limit 5x5 128 4-32", {1, 128, 4, 32, 5, 1, 2, 1}},
+    {"limit 5x5 128 6-16", {1, 128, 6, 16, 5, 1, 2, 1}},
+    {"limit 5x5 128 10-40", {1, 128, 10, 40, 5, 1, 2, 1}},
+    {"limit 5x5 128 40-20", {1, 128, 40, 20, 5, 1, 2, 1}},
+    {"limit 5x5 128 20-10", {1, 128, 20, 10, 5, 1, 2, 1}},
 };
 
 static double time_own(const struct own *own, enum conv_pass pass)

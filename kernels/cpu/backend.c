@@ -20,7 +20,7 @@ static enum status cpu_open(struct backend *backend)
     omp_set_num_threads((int)backend->options.threads);
     host_open(backend);
     backend->isa = LANES_ISA;
-    backend->libraries = DEFINED_KERNELS "1";
+    backend->libraries = DEFINED_KERNELS "2";
     backend->convolutions = "Winograd and products (" LANES_ISA ")";
     return ST_OK;
 }

@@ -74,18 +74,19 @@ static enum status conv_backward(void *state, const struct kernel_args *args)
 
 /* With fewer tiles in a batch Winograd's transforms of weights take too long. From 16 on it was faster than the product
  * with every number of channels that experiments/bench/kernels.c measures (its rows `limit`): 1.2 to 3 times, the
- * gradient of the weights of 3 channels to 64 1.1 times. But few tiles of few channels take less memory than its
- * scratch. */
+ * gradient of the weights of 3 channels to 64 1.1 times; of 5x5 1.2 to 2.3 times, also of one channel. But few tiles of
+ * few channels take less memory than its scratch. */
 enum { TILES_LEAST = 16, TILES_MANY = 1024, CHANNELS_LEAST = 16 };
 
 /* With algorithm winograd it is used wherever it can be. */
 static bool plan_winograd(const struct conv *conv, const struct node *node, enum conv_pass pass, struct winograd *w)
 {
     const struct backend_options *options = &conv->backend->options;
-    if (options->conv_algorithm == CONV_DIRECT || conv->groups != 1 || node_integer(node, "kernel") != KERNEL ||
+    const int64_t kernel = node_integer(node, "kernel");
+    if (options->conv_algorithm == CONV_DIRECT || conv->groups != 1 || !winograd_has_kernel(kernel) ||
         node_integer(node, "stride") != 1 || node_integer(node, "dilation") != 1)
         return false;
-    if (!winograd_make(pass, &conv->x, &conv->y, node_integer(node, "padding"), options->threads,
+    if (!winograd_make(pass, &conv->x, &conv->y, kernel, node_integer(node, "padding"), options->threads,
                        options->scratch_limit, w))
         return false;
     const int64_t least = lesser(conv->x.shape.dim[2], conv->y.shape.dim[2]);
@@ -111,11 +112,16 @@ size_t conv_plan_pass(const struct conv *conv, const struct node *node, enum con
 
 void conv_describe(struct conv *conv, int first, int passes)
 {
-    const char *const winograd = conv->pooled ? "winograd f4x4 pooled" : "winograd f4x4";
     char *text = conv->implementation;
-    for (int p = first; p < passes; p++)
-        text += sprintf(text, "%s%s " LANES_ISA, p > first ? " | " : "",
-                        conv->pass[p].winograd.scratch > 0 ? winograd : "product");
+    for (int p = first; p < passes; p++) {
+        const struct winograd *w = &conv->pass[p].winograd;
+        text += sprintf(text, "%s", p > first ? " | " : "");
+        if (w->scratch > 0)
+            text += sprintf(text, "winograd f%dx%d%s", w->tile, w->tile, conv->pooled ? " pooled" : "");
+        else
+            text += sprintf(text, "product");
+        text += sprintf(text, " " LANES_ISA);
+    }
 }
 
 static int passes_of(const struct graph *graph, const struct node *node)

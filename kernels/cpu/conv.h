@@ -26,5 +26,5 @@ struct conv {
  */
 size_t conv_plan_pass(const struct conv *conv, const struct node *node, enum conv_pass pass, bool bias,
                       struct conv_plan *plan);
-/* "winograd f4x4 avx512 | product avx512 | ..." of passes from first on. */
+/* "winograd f4x4 avx512 | winograd f2x2 pooled avx512 | product avx512" of passes from first on. */
 void conv_describe(struct conv *conv, int first, int passes);

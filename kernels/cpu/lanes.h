@@ -109,6 +109,21 @@ INLINED void lanes_store_part(float *to, lanes v, int64_t count)
 {
 #if defined __AVX512F__
     _mm512_mask_storeu_ps(to, (__mmask16)((1U << count) - 1), (__m512)v);
+#elif defined __AVX2__ && defined __FMA__
+    if (count == LANES) {
+        lanes_store(to, v);
+        return;
+    }
+    __m128 part = _mm256_castps256_ps128((__m256)v);
+    if (count & 4) {
+        _mm_storeu_ps(to, part);
+        part = _mm256_extractf128_ps((__m256)v, 1), to += 4;
+    }
+    if (count & 2) {
+        _mm_storel_pi((__m64 *)(void *)to, part);
+        part = _mm_movehl_ps(part, part), to += 2;
+    }
+    if (count & 1) _mm_store_ss(to, part);
 #else
     if (count == LANES)
         lanes_store(to, v);

@@ -55,8 +55,12 @@ INLINED void multiply_vectors(int vectors, int64_t terms, const float *a, int64_
     }
 }
 
-INLINED void multiply(int64_t terms, const float *a, int64_t row, int64_t term, const float *b, float *sums, int64_t to,
-                      bool add, const float *next, int64_t step)
+/* Of a panel of which columns exist. */
+INLINED void multiply_panel(int64_t columns, int64_t terms, const float *a, int64_t row, int64_t term, const float *b,
+                            float *sums, int64_t to, bool add, const float *next, int64_t step)
 {
-    multiply_vectors(2, terms, a, row, term, b, sums, to, add, next, step);
+    if (columns > LANES)
+        multiply_vectors(2, terms, a, row, term, b, sums, to, add, next, step);
+    else
+        multiply_vectors(1, terms, a, row, term, b, sums, to, add, next, step);
 }

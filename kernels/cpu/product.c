@@ -160,10 +160,7 @@ static __attribute__((noinline)) void panel_sums(const struct packed *p, int64_t
         const struct stream stream = stream_at(p, panel * parts + r, next + r * p->terms * PANEL / parts);
         const float *a = p->a + r * ROWS * p->row;
         float *to = sums + r * ROWS * p->stride;
-        if (columns > LANES)
-            multiply(p->terms, a, p->row, p->term, b, to, p->stride, p->add, stream.from, stream.step);
-        else
-            multiply_vectors(1, p->terms, a, p->row, p->term, b, to, p->stride, p->add, stream.from, stream.step);
+        multiply_panel(columns, p->terms, a, p->row, p->term, b, to, p->stride, p->add, stream.from, stream.step);
     }
 }
 

@@ -63,36 +63,39 @@ static bool fit_gradients(struct winograd *w, int64_t room)
     }
 }
 
-bool winograd_make(enum conv_pass pass, const struct extent *x, const struct extent *y, int64_t padding,
+bool winograd_make(enum conv_pass pass, const struct extent *x, const struct extent *y, int64_t kernel, int64_t padding,
                    int64_t threads, uint64_t limit, struct winograd *w)
 {
     const struct image image[] = {image_of(x), image_of(y)};
     const bool input = pass == CONV_INPUT;
     *w = (struct winograd){.from = image[input], .to = image[!input], .rotated = input, .batch = x->batch};
-    w->padding = input ? 2 - padding : padding;
-    w->high = ratio_up(w->to.height, TILE), w->wide = ratio_up(w->to.width, TILE);
+    w->kernel = (int)kernel, w->tile = PATCH + 1 - w->kernel;
+    w->padding = input ? kernel - 1 - padding : padding;
+    w->high = ratio_up(w->to.height, w->tile), w->wide = ratio_up(w->to.width, w->tile);
     w->tiles = w->batch * w->high * w->wide;
+    w->span = kernel == 3 ? w->tiles : TILES_SPAN;
     w->inputs = w->from.channels;
     const int64_t room = (int64_t)(scratch_within(limit) / sizeof(float));
     return pass == CONV_PARAMS ? fit_gradients(w, room) : fit_turns(w, threads, room);
 }
 
-/* The points of LANES outputs, of which count exist, for one input; weights: of the first one. */
-static void weights_points(const struct winograd *w, const float *weights, int64_t distance, int64_t count, float *u,
-                           int64_t stride)
+/* The points of LANES outputs, of which count exist, for one input; weights: of the first one. kernel: w's, a constant
+ * of a call. */
+INLINED void weights_points(int kernel, const struct winograd *w, const float *weights, int64_t distance, int64_t count,
+                            float *u, int64_t stride)
 {
-    float rows[KERNEL * KERNEL][LANES] = {{0}};
-    lanes g[KERNEL * KERNEL], m[PATCH][KERNEL], r[PATCH];
+    const int taps = kernel * kernel;
+    float rows[KERNEL_MOST * KERNEL_MOST][LANES] = {{0}};
+    lanes g[KERNEL_MOST * KERNEL_MOST], m[PATCH][KERNEL_MOST], r[PATCH];
     for (int64_t k = 0; k < count; k++)
-        for (int i = 0; i < KERNEL * KERNEL; i++)
-            rows[w->rotated ? KERNEL * KERNEL - 1 - i : i][k] = weights[k * distance + i];
-    for (int i = 0; i < KERNEL * KERNEL; i++) g[i] = lanes_load(rows[i]);
-    for (int j = 0; j < KERNEL; j++) {
-        transform_weights(g + j, KERNEL, r);
+        for (int i = 0; i < taps; i++) rows[w->rotated ? taps - 1 - i : i][k] = weights[k * distance + i];
+    for (int i = 0; i < taps; i++) g[i] = lanes_load(rows[i]);
+    for (int j = 0; j < kernel; j++) {
+        transform_weights(kernel, g + j, kernel, r);
         for (int i = 0; i < PATCH; i++) m[i][j] = r[i];
     }
     for (int i = 0; i < PATCH; i++) {
-        transform_weights(m[i], 1, r);
+        transform_weights(kernel, m[i], 1, r);
         for (int j = 0; j < PATCH; j++) lanes_store(u + (i * PATCH + j) * stride, r[j]);
     }
 }
@@ -101,26 +104,31 @@ static void weights_points(const struct winograd *w, const float *weights, int64
 static void turn_weights(const struct winograd *w, const float *weights, int64_t first, int64_t outputs, float *u)
 {
     const struct distances d = distances_of(w);
-    const int64_t own = KERNEL * KERNEL, row = own * (w->rotated ? w->to.channels : w->inputs);
+    const int64_t own = w->kernel * w->kernel, row = own * (w->rotated ? w->to.channels : w->inputs);
     const int64_t input = w->rotated ? row : own, output = w->rotated ? own : row;
 #pragma omp parallel for collapse(2) schedule(static)
     for (int64_t k = 0; k < outputs; k += LANES)
         for (int64_t c = 0; c < w->inputs; c++) {
             const int64_t count = lesser(LANES, w->to.channels - first - k);
             float *to = u + (k / PANEL * w->inputs + c) * PANEL + k % PANEL;
-            weights_points(w, weights + (first + k) * output + c * input, output, count, to, d.u_point);
+            const float *from = weights + (first + k) * output + c * input;
+            if (w->kernel == 3)
+                weights_points(3, w, from, output, count, to, d.u_point);
+            else
+                weights_points(5, w, from, output, count, to, d.u_point);
         }
 }
 
-/* The products of a panel of weights for all tiles of a block; next: the panel that follows, which is fetched
- * meanwhile. */
-static __attribute__((noinline)) void panel_products(int64_t inputs, const float *v, int64_t v_tile, int64_t tiles,
-                                                     const float *u, const float *next, float *m, int64_t m_tile)
+/* The products of a panel of weights, of which columns exist, for all tiles of a block; next: the panel that follows,
+ * which is fetched meanwhile. */
+static __attribute__((noinline)) void panel_products(int64_t inputs, int64_t columns, const float *v, int64_t v_tile,
+                                                     int64_t tiles, const float *u, const float *next, float *m,
+                                                     int64_t m_tile)
 {
     const int64_t parts = ratio_up(tiles, ROWS);
     for (int64_t t = 0; t < parts; t++)
-        multiply(inputs, v + t * ROWS * v_tile, v_tile, 1, u, m + t * ROWS * m_tile, m_tile, false,
-                 next + t * inputs * PANEL / parts, PANEL / parts);
+        multiply_panel(columns, inputs, v + t * ROWS * v_tile, v_tile, 1, u, m + t * ROWS * m_tile, m_tile, false,
+                       next + t * inputs * PANEL / parts, PANEL / parts);
 }
 
 /* What a turn reads and writes. */
@@ -138,9 +146,10 @@ static void write_tile(const struct winograd *w, const struct turn *turn, const 
 {
     const struct distances d = distances_of(w);
     if (w->pooled.channels > 0 && !w->rotated)
-        tile_pooled_result(&w->pooled, m, d.m_point, tile, first, count, turn->bias, turn->relu, turn->y, turn->places);
+        tile_pooled_result(w->tile, &w->pooled, m, d.m_point, tile, first, count, turn->bias, turn->relu, turn->y,
+                           turn->places);
     else
-        tile_result(&w->to, m, d.m_point, tile, first, count, turn->bias, turn->relu, turn->y);
+        tile_result(w->tile, &w->to, m, d.m_point, tile, first, count, turn->bias, turn->relu, turn->y);
 }
 
 /* All outputs of the turn for tiles tiles from start on; v: scratch of a thread. */
@@ -150,7 +159,7 @@ static void block_apply(const struct winograd *w, const struct turn *turn, int64
     const bool unpools = w->pooled.channels > 0 && w->rotated;
     float *m = v + POINTS * d.v_point;
     for (int64_t t = 0; t < tiles; t++)
-        tile_image(unpools ? &w->pooled : &w->from, turn->x, unpools ? turn->places : NULL,
+        tile_image(w->tile, unpools ? &w->pooled : &w->from, turn->x, unpools ? turn->places : NULL,
                    patch_of(w, tile_at(w, start + t)), 0, w->inputs, v + t * d.v_tile, d.v_point);
     clear_margin(v + tiles * d.v_tile, d.v_point, d.v_tile, multiple(tiles, ROWS) - tiles, w->inputs);
     for (int64_t k = 0; k < turn->outputs; k += GROUP) {
@@ -159,7 +168,8 @@ static void block_apply(const struct winograd *w, const struct turn *turn, int64
             for (int64_t c = 0; c < some; c += PANEL) {
                 const float *u = turn->u + p * d.u_point + (k + c) * w->inputs;
                 const float *next = c + PANEL < some ? u + PANEL * w->inputs : u - c * w->inputs + d.u_point;
-                panel_products(w->inputs, v + p * d.v_point, d.v_tile, tiles, u, next, m + p * d.m_point + c, d.m_tile);
+                panel_products(w->inputs, w->to.channels - first - c, v + p * d.v_point, d.v_tile, tiles, u, next,
+                               m + p * d.m_point + c, d.m_tile);
             }
         for (int64_t t = 0; t < tiles; t++)
             write_tile(w, turn, m + t * d.m_tile, tile_at(w, start + t), first, lesser(some, w->to.channels - first));

@@ -23,7 +23,7 @@ static struct distances distances_of(const struct winograd *w)
 size_t winograd_gradients_scratch(const struct winograd *w)
 {
     const struct distances d = distances_of(w);
-    return (size_t)(POINTS * (d.v_point + d.w_point + d.u_point) + TILES_BLOCK * w->outputs) * sizeof(float);
+    return (size_t)(POINTS * (d.v_point + d.w_point + d.u_point) + (TILES_BLOCK + 1) * w->outputs) * sizeof(float);
 }
 
 /* Some inputs and outputs, and where their points and products lie. */
@@ -31,7 +31,7 @@ struct turn {
     const float *x, *dy;
     const uint8_t *places;
     int64_t first_input, inputs, first_output, outputs;
-    float *v, *w, *u, *sums;
+    float *v, *w, *u, *sums, *span; /* sums: of tiles; span: of its blocks, for the bias */
 };
 
 static void tile_points(const struct winograd *w, const struct turn *turn, int64_t tile, int64_t t)
@@ -39,10 +39,11 @@ static void tile_points(const struct winograd *w, const struct turn *turn, int64
     const struct distances d = distances_of(w);
     const struct tile at = tile_at(w, tile);
     const bool unpools = w->pooled.channels > 0;
-    tile_image(&w->from, turn->x, NULL, patch_of(w, at), turn->first_input, turn->inputs, turn->v + t * d.v_tile,
-               d.v_point);
-    tile_gradient(unpools ? &w->pooled : &w->to, turn->dy, unpools ? turn->places : NULL, at, turn->first_output,
-                  turn->outputs, turn->w + t * PANEL, d.w_point, d.w_panel, turn->sums + t * w->outputs);
+    tile_image(w->tile, &w->from, turn->x, NULL, patch_of(w, at), turn->first_input, turn->inputs,
+               turn->v + t * d.v_tile, d.v_point);
+    tile_gradient(w->tile, unpools ? &w->pooled : &w->to, turn->dy, unpools ? turn->places : NULL, at,
+                  turn->first_output, turn->outputs, turn->w + t * PANEL, d.w_point, d.w_panel,
+                  turn->sums + t * w->outputs);
 }
 
 /* The products of a point's panel over a block's tiles; rows of inputs are fetched two ahead. */
@@ -53,49 +54,73 @@ static __attribute__((noinline)) void panel_products(const struct winograd *w, c
     const float *v = turn->v + point * d.v_point, *gradient = turn->w + point * d.w_point + panel * d.w_panel;
     float *u = turn->u + point * d.u_point + panel * d.u_panel;
     for (int64_t c = 0; c < turn->inputs; c += ROWS)
-        multiply(tiles, v + c, 1, d.v_tile, gradient, u + c * PANEL, PANEL, add, v + c + 2 * ROWS, d.v_tile);
+        multiply_panel(turn->outputs - panel * PANEL, tiles, v + c, 1, d.v_tile, gradient, u + c * PANEL, PANEL, add,
+                       v + c + 2 * ROWS, d.v_tile);
 }
 
-/* The bias's gradients over a block's tiles. */
-static void bias_sums(const struct winograd *w, const struct turn *turn, int64_t tiles, bool add, float *bias)
+static bool ends_span(const struct winograd *w, int64_t start)
+{
+    return start + TILES_BLOCK >= w->tiles || (start + TILES_BLOCK) % w->span == 0;
+}
+
+/* to = or += x. */
+INLINED lanes sum_into(lanes x, float *to, int64_t count, bool add)
+{
+    if (add) x = lanes_load_part(to, count) + x;
+    lanes_store_part(to, x, count);
+    return x;
+}
+
+/* Adds the bias's gradients over the tiles of the block from start on, and those of a span after its last block. */
+static void bias_sums(const struct winograd *w, const struct turn *turn, int64_t start, int64_t tiles, float *bias)
 {
     for (int64_t k = 0; k < turn->outputs; k += LANES) {
         const int64_t count = lesser(LANES, turn->outputs - k);
-        float *to = bias + turn->first_output + k;
         lanes sum = {0};
         for (int64_t t = 0; t < tiles; t++) sum += lanes_load_part(turn->sums + t * w->outputs + k, count);
-        lanes_store_part(to, add ? sum + lanes_load_part(to, count) : sum, count);
+        sum = sum_into(sum, turn->span + k, count, start % w->span > 0);
+        if (ends_span(w, start)) sum_into(sum, bias + turn->first_output + k, count, start >= w->span);
     }
 }
 
-/* The gradients of LANES outputs' weights, of which count exist, from their products; distance: of outputs. */
-static void weights_result(const float *u, int64_t stride, int64_t distance, int64_t count, float *weights)
+/* The gradients of LANES outputs' weights, of which count exist, from their products, assigned or added; distance: of
+ * outputs. kernel: a constant of a call. */
+INLINED void weights_result(int kernel, const float *u, int64_t stride, int64_t distance, int64_t count, bool add,
+                            float *weights)
 {
-    lanes d[PATCH], m[KERNEL][PATCH], r[KERNEL];
-    float rows[KERNEL * KERNEL][LANES];
+    lanes d[PATCH], m[KERNEL_MOST][PATCH], r[KERNEL_MOST];
+    float rows[KERNEL_MOST * KERNEL_MOST][LANES];
     for (int j = 0; j < PATCH; j++) {
         for (int i = 0; i < PATCH; i++) d[i] = lanes_load(u + (i * PATCH + j) * stride);
-        transform_weights_gradient(d, 1, r);
-        for (int i = 0; i < KERNEL; i++) m[i][j] = r[i];
+        transform_weights_gradient(kernel, d, 1, r);
+        for (int i = 0; i < kernel; i++) m[i][j] = r[i];
     }
-    for (int i = 0; i < KERNEL; i++) {
-        transform_weights_gradient(m[i], 1, r);
-        for (int j = 0; j < KERNEL; j++) lanes_store(rows[i * KERNEL + j], r[j]);
+    for (int i = 0; i < kernel; i++) {
+        transform_weights_gradient(kernel, m[i], 1, r);
+        for (int j = 0; j < kernel; j++) lanes_store(rows[i * kernel + j], r[j]);
     }
     for (int64_t k = 0; k < count; k++)
-        for (int i = 0; i < KERNEL * KERNEL; i++) weights[k * distance + i] = rows[i][k];
+        for (int i = 0; i < kernel * kernel; i++) {
+            float *to = weights + k * distance + i;
+            *to = add ? *to + rows[i][k] : rows[i][k];
+        }
 }
 
-static void turn_results(const struct winograd *w, const struct turn *turn, float *weights)
+static void turn_results(const struct winograd *w, const struct turn *turn, bool add, float *weights)
 {
     const struct distances d = distances_of(w);
-    const int64_t input = KERNEL * KERNEL, output = w->from.channels * input;
+    const int64_t input = w->kernel * w->kernel, output = w->from.channels * input;
 #pragma omp for collapse(2) schedule(static)
     for (int64_t k = 0; k < turn->outputs; k += LANES)
-        for (int64_t c = 0; c < turn->inputs; c++)
-            weights_result(turn->u + k / PANEL * d.u_panel + c * PANEL + k % PANEL, d.u_point, output,
-                           lesser(LANES, turn->outputs - k),
-                           weights + (turn->first_output + k) * output + (turn->first_input + c) * input);
+        for (int64_t c = 0; c < turn->inputs; c++) {
+            const int64_t count = lesser(LANES, turn->outputs - k);
+            const float *u = turn->u + k / PANEL * d.u_panel + c * PANEL + k % PANEL;
+            float *to = weights + (turn->first_output + k) * output + (turn->first_input + c) * input;
+            if (w->kernel == 3)
+                weights_result(3, u, d.u_point, output, count, add, to);
+            else
+                weights_result(5, u, d.u_point, output, count, add, to);
+        }
 }
 
 static void turn_gradients(const struct winograd *w, const struct turn *turn, float *weights, float *bias)
@@ -111,12 +136,12 @@ static void turn_gradients(const struct winograd *w, const struct turn *turn, fl
 #pragma omp for schedule(static)
             for (int64_t t = 0; t < tiles; t++) tile_points(w, turn, start + t, t);
 #pragma omp single nowait
-            if (bias != NULL) bias_sums(w, turn, tiles, start > 0, bias);
+            if (bias != NULL) bias_sums(w, turn, start, tiles, bias);
 #pragma omp for collapse(2) schedule(static)
             for (int64_t p = 0; p < POINTS; p++)
-                for (int64_t k = 0; k < panels; k++) panel_products(w, turn, p, k, tiles, start > 0);
+                for (int64_t k = 0; k < panels; k++) panel_products(w, turn, p, k, tiles, start % w->span > 0);
+            if (ends_span(w, start)) turn_results(w, turn, start >= w->span, weights);
         }
-        turn_results(w, turn, weights);
     }
 }
 
@@ -138,7 +163,8 @@ void winograd_gradients(const struct winograd *w, const float *x, const float *d
                                       .v = scratch,
                                       .w = scratch + POINTS * d.v_point,
                                       .u = u,
-                                      .sums = u + POINTS * d.u_point};
+                                      .sums = u + POINTS * d.u_point,
+                                      .span = u + POINTS * d.u_point + TILES_BLOCK * w->outputs};
             turn_gradients(w, &turn, weights, bias);
         }
 }

@@ -31,19 +31,27 @@ static inline struct square square_at(const struct image *image, struct tile at,
 
 INLINED bool is_inside(const struct square *s, int i, int j) { return s->rows >> i & s->columns >> j & 1; }
 
-/* count channels of pixel (i, j). all: they are LANES, and every pixel is inside. */
-INLINED lanes pixel_load(const struct square *s, const float *data, int i, int j, int64_t count, bool all)
+/* What of a square's pixels exists: LANES channels of each, count channels of each, or count channels of some. */
+enum cover { COVER_ALL, COVER_CHANNELS, COVER_SOME };
+
+static inline enum cover cover_of(const struct square *s, int64_t count)
+{
+    return !s->whole ? COVER_SOME : count < LANES ? COVER_CHANNELS : COVER_ALL;
+}
+
+INLINED lanes pixel_load(const struct square *s, const float *data, int i, int j, int64_t count, enum cover cover)
 {
     const float *from = data + i * s->row + j * s->pixel;
-    return all ? lanes_load(from) : lanes_load_part(from, is_inside(s, i, j) ? count : 0);
+    if (cover == COVER_ALL) return lanes_load(from);
+    return lanes_load_part(from, cover == COVER_CHANNELS || is_inside(s, i, j) ? count : 0);
 }
 
 /* Starts to load the pixels that the next tile adds to rows rows: it lies to the right. Their lines are too far apart
  * for the processor to do so by itself. */
-INLINED void fetch_next(const struct square *s, const float *data, int rows, bool write)
+INLINED void fetch_next(const struct square *s, const float *data, int side, int rows, bool write)
 {
     for (int i = 0; i < rows; i++)
-        for (int j = TILE; j < 2 * TILE; j++)
+        for (int j = side; j < 2 * side; j++)
             if (write)
                 __builtin_prefetch(data + i * s->row + j * s->pixel, 1);
             else
@@ -70,30 +78,30 @@ struct unpooled {
     lanes pixel[4 * WINDOW][4 * WINDOW];
 };
 
-INLINED void unpool(const struct windows *w, int side, const float *dy, const uint8_t *places, int64_t count, bool all,
-                    struct unpooled *u)
+INLINED void unpool(const struct windows *w, int side, const float *dy, const uint8_t *places, int64_t count,
+                    enum cover cover, struct unpooled *u)
 {
     for (int i = 0; i < side; i++) {
         const int64_t next = i * w->s.row + side * w->s.pixel; /* as fetch_next() does */
         __builtin_prefetch(dy + next), __builtin_prefetch(dy + next + w->s.pixel), __builtin_prefetch(places + next);
         for (int j = 0; j < side; j++) {
             const uint8_t *at = places + i * w->s.row + j * w->s.pixel;
-            const lanes v = pixel_load(&w->s, dy, i, j, count, all) + (lanes){0};
-            const lane_bits place = places_load(at, all ? LANES : is_inside(&w->s, i, j) ? count : 0);
+            const lanes v = pixel_load(&w->s, dy, i, j, count, cover) + (lanes){0};
+            const lane_bits place = places_load(at, cover == COVER_ALL ? LANES : is_inside(&w->s, i, j) ? count : 0);
             for (int k = 0; k < PLACE_NONE; k++)
                 u->pixel[i * WINDOW + k / WINDOW][j * WINDOW + k % WINDOW] = lanes_keep(v, place == lane_bits_all(k));
         }
     }
 }
 
-INLINED void patch_points(const struct square *s, const float *data, const struct unpooled *u, int odd, int64_t count,
-                          bool all, float *v, int64_t stride)
+INLINED void patch_points(int side, const struct square *s, const float *data, const struct unpooled *u, int odd,
+                          int64_t count, enum cover cover, float *v, int64_t stride)
 {
     lanes m[PATCH][PATCH], d[PATCH], r[PATCH];
-    if (u == NULL) fetch_next(s, data + 2 * s->pixel, PATCH, false);
+    if (u == NULL) fetch_next(s, data + (PATCH - side) * s->pixel, side, PATCH, false);
     for (int j = 0; j < PATCH; j++) {
         for (int i = 0; i < PATCH; i++)
-            d[i] = u != NULL ? u->pixel[i + odd][j + odd] : pixel_load(s, data, i, j, count, all);
+            d[i] = u != NULL ? u->pixel[i + odd][j + odd] : pixel_load(s, data, i, j, count, cover);
         transform_image(d, 1, r);
         for (int i = 0; i < PATCH; i++) m[i][j] = r[i];
     }
@@ -108,124 +116,159 @@ static __attribute__((noinline)) void unpooled_points(const struct windows *w, c
 {
     struct unpooled u;
     if (w->s.whole && w->side == 4 && count == LANES)
-        unpool(w, 4, dy, places, LANES, true, &u);
+        unpool(w, 4, dy, places, LANES, COVER_ALL, &u);
     else
-        unpool(w, w->side, dy, places, count, false, &u);
-    patch_points(NULL, NULL, &u, w->odd, count, false, v, stride);
+        unpool(w, w->side, dy, places, count, COVER_SOME, &u);
+    patch_points(TILE_MOST, NULL, NULL, &u, w->odd, count, COVER_SOME, v, stride);
 }
 
-void tile_image(const struct image *image, const float *x, const uint8_t *places, struct tile patch, int64_t from,
-                int64_t count, float *v, int64_t stride)
+INLINED void image_points(int side, const struct image *image, const float *x, const uint8_t *places, struct tile patch,
+                          int64_t from, int64_t count, float *v, int64_t stride)
 {
     const struct windows w = places != NULL ? windows_at(image, patch, PATCH) : (struct windows){.odd = 0};
     const struct square s = places != NULL ? w.s : square_at(image, patch, PATCH);
     const int64_t step = step_of(image);
     for (int64_t c = 0; c < count; c += step) {
         const int64_t some = lesser(step, count - c), at = s.start + from + c;
+        const enum cover cover = cover_of(&s, some);
         if (places != NULL)
             unpooled_points(&w, x + at, places + at, some, v + c, stride);
-        else if (s.whole && some == LANES)
-            patch_points(&s, x + at, NULL, 0, LANES, true, v + c, stride);
+        else if (cover == COVER_ALL)
+            patch_points(side, &s, x + at, NULL, 0, LANES, COVER_ALL, v + c, stride);
+        else if (cover == COVER_CHANNELS)
+            patch_points(side, &s, x + at, NULL, 0, some, COVER_CHANNELS, v + c, stride);
         else
-            patch_points(&s, x + at, NULL, 0, some, false, v + c, stride);
+            patch_points(side, &s, x + at, NULL, 0, some, COVER_SOME, v + c, stride);
     }
 }
 
-/* The points of step channels, of which count exist. */
-INLINED void gradient_points(const struct square *s, const float *data, const struct unpooled *u, int64_t count,
-                             int64_t step, bool all, float *w, int64_t stride, float *sums)
+void tile_image(int side, const struct image *image, const float *x, const uint8_t *places, struct tile patch,
+                int64_t from, int64_t count, float *v, int64_t stride)
 {
-    lanes q[TILE][TILE], m[PATCH][TILE], r[PATCH], sum = {0};
-    if (u == NULL) fetch_next(s, data, TILE, false);
-    for (int j = 0; j < TILE; j++) {
-        for (int i = 0; i < TILE; i++) q[j][i] = u != NULL ? u->pixel[i][j] : pixel_load(s, data, i, j, count, all);
-        transform_gradient(q[j], 1, r);
+    if (side == 4)
+        image_points(4, image, x, places, patch, from, count, v, stride);
+    else
+        image_points(2, image, x, places, patch, from, count, v, stride);
+}
+
+/* The points of step channels, of which count exist. */
+INLINED void gradient_points(int side, const struct square *s, const float *data, const struct unpooled *u,
+                             int64_t count, int64_t step, enum cover cover, float *w, int64_t stride, float *sums)
+{
+    lanes q[TILE_MOST][TILE_MOST], m[PATCH][TILE_MOST], r[PATCH], sum = {0};
+    if (u == NULL) fetch_next(s, data, side, side, false);
+    for (int j = 0; j < side; j++) {
+        for (int i = 0; i < side; i++) q[j][i] = u != NULL ? u->pixel[i][j] : pixel_load(s, data, i, j, count, cover);
+        transform_gradient(side, q[j], 1, r);
         for (int i = 0; i < PATCH; i++) m[i][j] = r[i];
     }
-    for (int i = 0; i < TILE; i++)
-        for (int j = 0; j < TILE; j++) sum += q[j][i];
+    for (int i = 0; i < side; i++)
+        for (int j = 0; j < side; j++) sum += q[j][i];
     lanes_store_part(sums, sum, step);
     for (int i = 0; i < PATCH; i++) {
-        transform_gradient(m[i], 1, r);
+        transform_gradient(side, m[i], 1, r);
         for (int j = 0; j < PATCH; j++) lanes_store_part(w + (i * PATCH + j) * stride, r[j], step);
     }
 }
 
-static __attribute__((noinline)) void unpooled_gradient(const struct windows *windows, const float *dy,
-                                                        const uint8_t *places, int64_t count, int64_t step, float *w,
-                                                        int64_t stride, float *sums)
+INLINED void unpooled_gradient(int side, const struct windows *windows, const float *dy, const uint8_t *places,
+                               int64_t count, int64_t step, float *w, int64_t stride, float *sums)
 {
     struct unpooled u;
     if (windows->s.whole && count == LANES)
-        unpool(windows, WINDOW, dy, places, LANES, true, &u);
+        unpool(windows, side / WINDOW, dy, places, LANES, COVER_ALL, &u);
     else
-        unpool(windows, WINDOW, dy, places, count, false, &u);
-    gradient_points(NULL, NULL, &u, count, step, false, w, stride, sums);
+        unpool(windows, side / WINDOW, dy, places, count, COVER_SOME, &u);
+    gradient_points(side, NULL, NULL, &u, count, step, COVER_SOME, w, stride, sums);
 }
 
-void tile_gradient(const struct image *image, const float *dy, const uint8_t *places, struct tile tile, int64_t from,
-                   int64_t count, float *w, int64_t stride, int64_t panel, float *sums)
+INLINED void gradient_of(int side, const struct image *image, const float *dy, const uint8_t *places, struct tile tile,
+                         int64_t from, int64_t count, float *w, int64_t stride, int64_t panel, float *sums)
 {
-    const struct windows windows = places != NULL ? windows_at(image, tile, TILE) : (struct windows){.odd = 0};
-    const struct square s = places != NULL ? windows.s : square_at(image, tile, TILE);
+    const struct windows windows = places != NULL ? windows_at(image, tile, side) : (struct windows){.odd = 0};
+    const struct square s = places != NULL ? windows.s : square_at(image, tile, side);
     const int64_t step = step_of(image);
     for (int64_t c = 0; c < count; c += step) {
         const int64_t some = lesser(step, count - c), at = s.start + from + c;
+        const enum cover cover = cover_of(&s, some);
         float *to = w + c / PANEL * panel + c % PANEL;
         if (places != NULL)
-            unpooled_gradient(&windows, dy + at, places + at, some, step, to, stride, sums + c);
-        else if (s.whole && some == LANES)
-            gradient_points(&s, dy + at, NULL, LANES, LANES, true, to, stride, sums + c);
+            unpooled_gradient(side, &windows, dy + at, places + at, some, step, to, stride, sums + c);
+        else if (cover == COVER_ALL)
+            gradient_points(side, &s, dy + at, NULL, LANES, LANES, COVER_ALL, to, stride, sums + c);
+        else if (cover == COVER_CHANNELS)
+            gradient_points(side, &s, dy + at, NULL, some, step, COVER_CHANNELS, to, stride, sums + c);
         else
-            gradient_points(&s, dy + at, NULL, some, step, false, to, stride, sums + c);
+            gradient_points(side, &s, dy + at, NULL, some, step, COVER_SOME, to, stride, sums + c);
     }
 }
 
-INLINED void result_columns(const float *m, int64_t stride, lanes q[TILE][PATCH])
+void tile_gradient(int side, const struct image *image, const float *dy, const uint8_t *places, struct tile tile,
+                   int64_t from, int64_t count, float *w, int64_t stride, int64_t panel, float *sums)
 {
-    lanes d[PATCH], r[TILE];
+    if (side == 4)
+        gradient_of(4, image, dy, places, tile, from, count, w, stride, panel, sums);
+    else
+        gradient_of(2, image, dy, places, tile, from, count, w, stride, panel, sums);
+}
+
+INLINED void result_columns(int side, const float *m, int64_t stride, lanes q[TILE_MOST][PATCH])
+{
+    lanes d[PATCH], r[TILE_MOST];
     for (int j = 0; j < PATCH; j++) {
         for (int i = 0; i < PATCH; i++) d[i] = lanes_load(m + (i * PATCH + j) * stride);
-        transform_result(d, 1, r);
-        for (int i = 0; i < TILE; i++) q[i][j] = r[i];
+        transform_result(side, d, 1, r);
+        for (int i = 0; i < side; i++) q[i][j] = r[i];
     }
 }
 
 /* Writes count lanes. */
-INLINED void result_pixels(const struct square *s, const float *m, int64_t stride, lanes bias, bool relu, int64_t count,
-                           bool all, float *data)
+INLINED void result_pixels(int side, const struct square *s, const float *m, int64_t stride, lanes bias, bool relu,
+                           int64_t count, enum cover cover, float *data)
 {
-    lanes q[TILE][PATCH], r[TILE];
-    fetch_next(s, data, TILE, true);
-    result_columns(m, stride, q);
-    for (int i = 0; i < TILE; i++) {
-        transform_result(q[i], 1, r);
-        for (int j = 0; j < TILE; j++) {
+    lanes q[TILE_MOST][PATCH], r[TILE_MOST];
+    fetch_next(s, data, side, side, true);
+    result_columns(side, m, stride, q);
+    for (int i = 0; i < side; i++) {
+        transform_result(side, q[i], 1, r);
+        for (int j = 0; j < side; j++) {
             float *to = data + i * s->row + j * s->pixel;
             r[j] += bias;
             if (relu) r[j] = lanes_rectified(r[j]);
-            if (all)
+            if (cover == COVER_ALL)
                 lanes_store(to, r[j]);
-            else if (is_inside(s, i, j))
+            else if (cover == COVER_CHANNELS || is_inside(s, i, j))
                 lanes_store_part(to, r[j], count);
         }
     }
 }
 
-void tile_result(const struct image *image, const float *m, int64_t stride, struct tile tile, int64_t from,
-                 int64_t count, const float *bias, bool relu, float *y)
+INLINED void result_of(int side, const struct image *image, const float *m, int64_t stride, struct tile tile,
+                       int64_t from, int64_t count, const float *bias, bool relu, float *y)
 {
-    const struct square s = square_at(image, tile, TILE);
+    const struct square s = square_at(image, tile, side);
     const int64_t step = step_of(image);
     for (int64_t c = 0; c < count; c += step) {
         const int64_t some = lesser(step, count - c);
+        const enum cover cover = cover_of(&s, some);
         float *data = y + s.start + from + c;
         const lanes add = bias != NULL ? lanes_load_part(bias + from + c, some) : (lanes){0};
-        if (s.whole && some == LANES)
-            result_pixels(&s, m + c, stride, add, relu, LANES, true, data);
+        if (cover == COVER_ALL)
+            result_pixels(side, &s, m + c, stride, add, relu, LANES, COVER_ALL, data);
+        else if (cover == COVER_CHANNELS)
+            result_pixels(side, &s, m + c, stride, add, relu, some, COVER_CHANNELS, data);
         else
-            result_pixels(&s, m + c, stride, add, relu, some, false, data);
+            result_pixels(side, &s, m + c, stride, add, relu, some, COVER_SOME, data);
     }
+}
+
+void tile_result(int side, const struct image *image, const float *m, int64_t stride, struct tile tile, int64_t from,
+                 int64_t count, const float *bias, bool relu, float *y)
+{
+    if (side == 4)
+        result_of(4, image, m, stride, tile, from, count, bias, relu, y);
+    else
+        result_of(2, image, m, stride, tile, from, count, bias, relu, y);
 }
 
 /* Writes count lanes of a window's largest element and its place. */
@@ -240,14 +283,14 @@ INLINED void window_store(lanes most, lane_bits place, bool relu, int64_t count,
     if (places != NULL) places_store(places, place, count);
 }
 
-INLINED void result_windows(const struct square *s, const float *m, int64_t stride, lanes bias, bool relu,
+INLINED void result_windows(int side, const struct square *s, const float *m, int64_t stride, lanes bias, bool relu,
                             int64_t count, float *data, uint8_t *places)
 {
-    lanes q[TILE][PATCH], r[WINDOW][TILE];
-    result_columns(m, stride, q);
-    for (int i = 0; i < TILE / WINDOW; i++) {
-        for (int k = 0; k < WINDOW; k++) transform_result(q[i * WINDOW + k], 1, r[k]);
-        for (int j = 0; j < TILE / WINDOW; j++) {
+    lanes q[TILE_MOST][PATCH], r[WINDOW][TILE_MOST];
+    result_columns(side, m, stride, q);
+    for (int i = 0; i < side / WINDOW; i++) {
+        for (int k = 0; k < WINDOW; k++) transform_result(side, q[i * WINDOW + k], 1, r[k]);
+        for (int j = 0; j < side / WINDOW; j++) {
             const int64_t at = i * s->row + j * s->pixel;
             lanes most = r[0][j * WINDOW] + bias;
             lane_bits place = {0};
@@ -259,18 +302,27 @@ INLINED void result_windows(const struct square *s, const float *m, int64_t stri
     }
 }
 
-void tile_pooled_result(const struct image *image, const float *m, int64_t stride, struct tile tile, int64_t from,
-                        int64_t count, const float *bias, bool relu, float *y, uint8_t *places)
+INLINED void pooled_result(int side, const struct image *image, const float *m, int64_t stride, struct tile tile,
+                           int64_t from, int64_t count, const float *bias, bool relu, float *y, uint8_t *places)
 {
-    const struct square s = windows_at(image, tile, TILE).s;
+    const struct square s = windows_at(image, tile, side).s;
     const int64_t step = step_of(image);
     for (int64_t c = 0; c < count; c += step) {
         const int64_t some = lesser(step, count - c), at = s.start + from + c;
         const lanes add = bias != NULL ? lanes_load_part(bias + from + c, some) : (lanes){0};
         uint8_t *const place = places != NULL ? places + at : NULL;
         if (some == LANES)
-            result_windows(&s, m + c, stride, add, relu, LANES, y + at, place);
+            result_windows(side, &s, m + c, stride, add, relu, LANES, y + at, place);
         else
-            result_windows(&s, m + c, stride, add, relu, some, y + at, place);
+            result_windows(side, &s, m + c, stride, add, relu, some, y + at, place);
     }
+}
+
+void tile_pooled_result(int side, const struct image *image, const float *m, int64_t stride, struct tile tile,
+                        int64_t from, int64_t count, const float *bias, bool relu, float *y, uint8_t *places)
+{
+    if (side == 4)
+        pooled_result(4, image, m, stride, tile, from, count, bias, relu, y, places);
+    else
+        pooled_result(2, image, m, stride, tile, from, count, bias, relu, y, places);
 }

@@ -5,7 +5,7 @@
 
 struct costs {
     const char *path, *run_id; /* of the result file */
-    const char *where;    /* "Intel Xeon, avx512, 2 threads, own kernels, definition 1": where it ran, and with what */
+    const char *where;    /* "Intel Xeon, avx512, 2 threads, own kernels, definition 2": where it ran, and with what */
     bool here;            /* it is the same here */
     double rest;          /* ns of a step besides forwards, backwards, copies and additions */
     double add, copy;     /* ns a byte of gradient */
