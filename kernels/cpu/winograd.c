@@ -158,9 +158,11 @@ static void block_apply(const struct winograd *w, const struct turn *turn, int64
     const struct distances d = distances_of(w);
     const bool unpools = w->pooled.channels > 0 && w->rotated;
     float *m = v + POINTS * d.v_point;
-    for (int64_t t = 0; t < tiles; t++)
-        tile_image(w->tile, unpools ? &w->pooled : &w->from, turn->x, unpools ? turn->places : NULL,
-                   patch_of(w, tile_at(w, start + t)), 0, w->inputs, v + t * d.v_tile, d.v_point);
+    for (int64_t t = 0, beside; t < tiles; t += beside) {
+        beside = tiles_beside(w, start + t, tiles - t);
+        tile_images(w->tile, unpools ? &w->pooled : &w->from, turn->x, unpools ? turn->places : NULL,
+                    patch_of(w, tile_at(w, start + t)), beside, 0, w->inputs, v + t * d.v_tile, d.v_tile, d.v_point);
+    }
     clear_margin(v + tiles * d.v_tile, d.v_point, d.v_tile, multiple(tiles, ROWS) - tiles, w->inputs);
     for (int64_t k = 0; k < turn->outputs; k += GROUP) {
         const int64_t some = lesser(GROUP, turn->outputs - k), first = turn->first + k;

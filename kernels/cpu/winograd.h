@@ -86,6 +86,12 @@ static inline struct tile tile_at(const struct winograd *w, int64_t tile)
     return (struct tile){tile / w->wide / w->high, tile / w->wide % w->high * w->tile, tile % w->wide * w->tile};
 }
 
+/* Those of count tiles from number tile on that lie side by side. */
+static inline int64_t tiles_beside(const struct winograd *w, int64_t tile, int64_t count)
+{
+    return lesser(count, w->wide - tile % w->wide);
+}
+
 /* The first pixel that the tile depends on. */
 static inline struct tile patch_of(const struct winograd *w, struct tile tile)
 {

@@ -1,5 +1,7 @@
 /* The gradients of the weights and the bias, as winograd.h defines them. The threads share a block of tiles: each
  * transforms some of its tiles, then adds some of its products. */
+#include <omp.h>
+
 #include "winograd.h"
 #include "winograd_transforms.h"
 
@@ -34,16 +36,20 @@ struct turn {
     float *v, *w, *u, *sums, *span; /* sums: of tiles; span: of its blocks, for the bias */
 };
 
-static void tile_points(const struct winograd *w, const struct turn *turn, int64_t tile, int64_t t)
+/* Of count tiles from number tile on, which are the block's from number t on. */
+static void tile_points(const struct winograd *w, const struct turn *turn, int64_t tile, int64_t t, int64_t count)
 {
     const struct distances d = distances_of(w);
-    const struct tile at = tile_at(w, tile);
     const bool unpools = w->pooled.channels > 0;
-    tile_image(w->tile, &w->from, turn->x, NULL, patch_of(w, at), turn->first_input, turn->inputs,
-               turn->v + t * d.v_tile, d.v_point);
-    tile_gradient(w->tile, unpools ? &w->pooled : &w->to, turn->dy, unpools ? turn->places : NULL, at,
-                  turn->first_output, turn->outputs, turn->w + t * PANEL, d.w_point, d.w_panel,
-                  turn->sums + t * w->outputs);
+    for (int64_t i = 0, beside; i < count; i += beside) {
+        beside = tiles_beside(w, tile + i, count - i);
+        tile_images(w->tile, &w->from, turn->x, NULL, patch_of(w, tile_at(w, tile + i)), beside, turn->first_input,
+                    turn->inputs, turn->v + (t + i) * d.v_tile, d.v_tile, d.v_point);
+    }
+    for (int64_t i = 0; i < count; i++)
+        tile_gradient(w->tile, unpools ? &w->pooled : &w->to, turn->dy, unpools ? turn->places : NULL,
+                      tile_at(w, tile + i), turn->first_output, turn->outputs, turn->w + (t + i) * PANEL, d.w_point,
+                      d.w_panel, turn->sums + (t + i) * w->outputs);
 }
 
 /* The products of a point's panel over a block's tiles; rows of inputs are fetched two ahead. */
@@ -131,10 +137,11 @@ static void turn_gradients(const struct winograd *w, const struct turn *turn, fl
     if (last > 0) clear_margin(turn->w + (panels - 1) * d.w_panel + last, d.w_point, PANEL, TILES_BLOCK, PANEL - last);
 #pragma omp parallel
     {
+        const int64_t share = ratio_up(TILES_BLOCK, omp_get_num_threads());
         for (int64_t start = 0; start < w->tiles; start += TILES_BLOCK) {
             const int64_t tiles = lesser(TILES_BLOCK, w->tiles - start);
 #pragma omp for schedule(static)
-            for (int64_t t = 0; t < tiles; t++) tile_points(w, turn, start + t, t);
+            for (int64_t t = 0; t < tiles; t += share) tile_points(w, turn, start + t, t, lesser(share, tiles - t));
 #pragma omp single nowait
             if (bias != NULL) bias_sums(w, turn, start, tiles, bias);
 #pragma omp for collapse(2) schedule(static)

@@ -6,7 +6,7 @@
 /* Channels in a vector. */
 static inline int64_t step_of(const struct image *image) { return lesser(LANES, image->channels); }
 
-/* A square of side pixels as it lies in an image: bits of the rows and columns inside it, and distances. */
+/* A square or rectangle of pixels as it lies in an image: bits of the rows and columns inside it, and distances. */
 struct square {
     int64_t start, row, pixel;
     unsigned rows, columns;
@@ -20,13 +20,18 @@ static inline unsigned inside(int64_t first, int64_t side, int64_t pixels)
     return end <= none ? 0 : (1U << end) - (1U << none);
 }
 
-static inline struct square square_at(const struct image *image, struct tile at, int side)
+static inline struct square rectangle_at(const struct image *image, struct tile at, int high, int wide)
 {
     struct square s = {.row = image->width * image->channels, .pixel = image->channels};
     s.start = at.sample * image->sample + at.y * s.row + at.x * s.pixel;
-    s.rows = inside(at.y, side, image->height), s.columns = inside(at.x, side, image->width);
-    s.whole = s.rows == (1U << side) - 1 && s.columns == s.rows;
+    s.rows = inside(at.y, high, image->height), s.columns = inside(at.x, wide, image->width);
+    s.whole = s.rows == (1U << high) - 1 && s.columns == (1U << wide) - 1;
     return s;
+}
+
+static inline struct square square_at(const struct image *image, struct tile at, int side)
+{
+    return rectangle_at(image, at, side, side);
 }
 
 INLINED bool is_inside(const struct square *s, int i, int j) { return s->rows >> i & s->columns >> j & 1; }
@@ -94,21 +99,29 @@ INLINED void unpool(const struct windows *w, int side, const float *dy, const ui
     }
 }
 
+/* Tiles side by side whose patches are transformed together: those of 2x2 pixels share most of their columns. */
+enum { RUN_MOST = 8, COLUMNS_MOST = (RUN_MOST - 1) * 2 + PATCH };
+INLINED int run_of(int side) { return side == 2 ? RUN_MOST : 1; }
+INLINED int columns_of(int side, int tiles) { return (tiles - 1) * side + PATCH; }
+
+/* The points of tiles tiles, at most run_of(side). */
 INLINED void patch_points(int side, const struct square *s, const float *data, const struct unpooled *u, int odd,
-                          int64_t count, enum cover cover, float *v, int64_t stride)
+                          int tiles, int64_t count, enum cover cover, float *v, int64_t next, int64_t stride)
 {
-    lanes m[PATCH][PATCH], d[PATCH], r[PATCH];
-    if (u == NULL) fetch_next(s, data + (PATCH - side) * s->pixel, side, PATCH, false);
-    for (int j = 0; j < PATCH; j++) {
+    const int columns = columns_of(side, tiles);
+    lanes m[PATCH][COLUMNS_MOST], d[PATCH], r[PATCH];
+    if (u == NULL) fetch_next(s, data + (columns - side * tiles) * s->pixel, side * tiles, PATCH, false);
+    for (int j = 0; j < columns; j++) {
         for (int i = 0; i < PATCH; i++)
             d[i] = u != NULL ? u->pixel[i + odd][j + odd] : pixel_load(s, data, i, j, count, cover);
         transform_image(d, 1, r);
         for (int i = 0; i < PATCH; i++) m[i][j] = r[i];
     }
-    for (int i = 0; i < PATCH; i++) {
-        transform_image(m[i], 1, r);
-        for (int j = 0; j < PATCH; j++) lanes_store(v + (i * PATCH + j) * stride, r[j]);
-    }
+    for (int t = 0; t < tiles; t++, v += next)
+        for (int i = 0; i < PATCH; i++) {
+            transform_image(m[i] + t * side, 1, r);
+            for (int j = 0; j < PATCH; j++) lanes_store(v + (i * PATCH + j) * stride, r[j]);
+        }
 }
 
 static __attribute__((noinline)) void unpooled_points(const struct windows *w, const float *dy, const uint8_t *places,
@@ -119,36 +132,47 @@ static __attribute__((noinline)) void unpooled_points(const struct windows *w, c
         unpool(w, 4, dy, places, LANES, COVER_ALL, &u);
     else
         unpool(w, w->side, dy, places, count, COVER_SOME, &u);
-    patch_points(TILE_MOST, NULL, NULL, &u, w->odd, count, COVER_SOME, v, stride);
+    patch_points(TILE_MOST, NULL, NULL, &u, w->odd, 1, count, COVER_SOME, v, 0, stride);
 }
 
-INLINED void image_points(int side, const struct image *image, const float *x, const uint8_t *places, struct tile patch,
-                          int64_t from, int64_t count, float *v, int64_t stride)
+static void unpooled_image(const struct image *image, const float *x, const uint8_t *places, struct tile patch,
+                           int64_t from, int64_t count, float *v, int64_t stride)
 {
-    const struct windows w = places != NULL ? windows_at(image, patch, PATCH) : (struct windows){.odd = 0};
-    const struct square s = places != NULL ? w.s : square_at(image, patch, PATCH);
+    const struct windows w = windows_at(image, patch, PATCH);
+    const int64_t step = step_of(image), at = w.s.start + from;
+    for (int64_t c = 0; c < count; c += step)
+        unpooled_points(&w, x + at + c, places + at + c, lesser(step, count - c), v + c, stride);
+}
+
+INLINED void run_points(int side, int tiles, const struct image *image, const float *x, struct tile patch, int64_t from,
+                        int64_t count, float *v, int64_t next, int64_t stride)
+{
+    const struct square s = rectangle_at(image, patch, PATCH, columns_of(side, tiles));
     const int64_t step = step_of(image);
     for (int64_t c = 0; c < count; c += step) {
-        const int64_t some = lesser(step, count - c), at = s.start + from + c;
+        const int64_t some = lesser(step, count - c);
+        const float *data = x + s.start + from + c;
         const enum cover cover = cover_of(&s, some);
-        if (places != NULL)
-            unpooled_points(&w, x + at, places + at, some, v + c, stride);
-        else if (cover == COVER_ALL)
-            patch_points(side, &s, x + at, NULL, 0, LANES, COVER_ALL, v + c, stride);
+        if (cover == COVER_ALL)
+            patch_points(side, &s, data, NULL, 0, tiles, LANES, COVER_ALL, v + c, next, stride);
         else if (cover == COVER_CHANNELS)
-            patch_points(side, &s, x + at, NULL, 0, some, COVER_CHANNELS, v + c, stride);
+            patch_points(side, &s, data, NULL, 0, tiles, some, COVER_CHANNELS, v + c, next, stride);
         else
-            patch_points(side, &s, x + at, NULL, 0, some, COVER_SOME, v + c, stride);
+            patch_points(side, &s, data, NULL, 0, tiles, some, COVER_SOME, v + c, next, stride);
     }
 }
 
-void tile_image(int side, const struct image *image, const float *x, const uint8_t *places, struct tile patch,
-                int64_t from, int64_t count, float *v, int64_t stride)
+void tile_images(int side, const struct image *image, const float *x, const uint8_t *places, struct tile patch,
+                 int64_t tiles, int64_t from, int64_t count, float *v, int64_t next, int64_t stride)
 {
-    if (side == 4)
-        image_points(4, image, x, places, patch, from, count, v, stride);
-    else
-        image_points(2, image, x, places, patch, from, count, v, stride);
+    const int64_t most = places != NULL ? 1 : run_of(side);
+    for (int64_t t = 0; t < tiles; t += most, v += most * next, patch.x += most * side)
+        if (places != NULL)
+            unpooled_image(image, x, places, patch, from, count, v, stride);
+        else if (side == 4)
+            run_points(4, 1, image, x, patch, from, count, v, next, stride);
+        else
+            run_points(2, (int)lesser(most, tiles - t), image, x, patch, from, count, v, next, stride);
 }
 
 /* The points of step channels, of which count exist. */

@@ -25,10 +25,11 @@ struct tile {
 
 /* side: pixels of a tile's side, 4 or 2.
  *
- * v[point * stride + c] = the transformed patch's channel from + c, for c < count. Writes up to LANES - 1 floats
- * more in each point. places unless NULL: image and x are the gradient of a pooled image. */
-void tile_image(int side, const struct image *image, const float *x, const uint8_t *places, struct tile patch,
-                int64_t from, int64_t count, float *v, int64_t stride);
+ * v[point * stride + t * next + c] = the transformed patch's channel from + c, for c < count, of tiles tiles side by
+ * side, the first one's patch given. Writes up to LANES - 1 floats more in each point. places unless NULL: image and x
+ * are the gradient of a pooled image. */
+void tile_images(int side, const struct image *image, const float *x, const uint8_t *places, struct tile patch,
+                 int64_t tiles, int64_t from, int64_t count, float *v, int64_t next, int64_t stride);
 
 /* The same of a tile of the result's gradient, in panels: w[point * stride + c / PANEL * panel + c % PANEL]; and
  * sums[c] = the sum of the tile's pixels, row by row. */
