@@ -8,6 +8,7 @@
 
 #include "tests/support/images.h"
 
+#include "kernels/cpu/conv_product.h"
 #include "kernels/cpu/winograd.h"
 
 /* ---- The definition. Images are N H W C, weights O I K K. */
@@ -443,6 +444,78 @@ Test(winograd, scratch_is_the_same_in_every_build)
             cr_expect((fits ? w.scratch : 0) == rows[i].bytes[pass], "row %zu, pass %d: %zu", i, (int)pass,
                       fits ? w.scratch : 0);
         }
+    }
+}
+
+/* y, dw and dx in double; sums of products, which are to be 0 at first. */
+static void exact_passes(const struct problem *p, double *sums[CONV_PASSES])
+{
+    const int64_t k = p->algorithm->kernel, inputs = p->x.channels, outputs = p->y.channels;
+    const int64_t pixels = p->y.batch * p->y.height * p->y.width;
+    for (int64_t i = 0; i < pixels * k * k; i++) {
+        const int64_t pixel = i / k / k, tap = i % (k * k), sample = pixel / p->y.width / p->y.height;
+        const int64_t row = pixel / p->y.width % p->y.height + tap / k - p->padding;
+        const int64_t column = pixel % p->y.width + tap % k - p->padding;
+        if (row < 0 || row >= p->x.height || column < 0 || column >= p->x.width) continue;
+        const int64_t from = ((sample * p->x.height + row) * p->x.width + column) * inputs;
+        for (int64_t o = 0; o < outputs; o++)
+            for (int64_t c = 0; c < inputs; c++) {
+                const int64_t weight = (o * inputs + c) * k * k + tap;
+                const double x = p->x.data[from + c], w = p->weights[weight], dy = p->dy.data[pixel * outputs + o];
+                sums[CONV_FORWARD][pixel * outputs + o] += x * w;
+                sums[CONV_PARAMS][weight] += x * dy;
+                sums[CONV_INPUT][from + c] += dy * w;
+            }
+    }
+}
+
+/* The relative L2 error of a pass, by Winograd or as a product. */
+static double error_of(const struct problem *p, enum conv_pass pass, bool winograd, const double *exact, int64_t count)
+{
+    const struct extent x = images_extent(&p->x), y = images_extent(&p->y);
+    const struct images *from = pass == CONV_INPUT ? &p->dy : &p->x;
+    const int64_t kernel = p->algorithm->kernel;
+    struct winograd w;
+    struct conv_product c = {.kernel = kernel, .stride = 1, .padding = p->padding, .dilation = 1, .groups = 1};
+    c.threads = 1, c.limit = SCRATCH_MOST;
+    cr_assert(winograd_make(pass, &x, &y, kernel, p->padding, 1, SCRATCH_MOST, &w));
+    conv_product_make(pass, &x, &y, &c);
+    float *scratch = spoiled_floats(winograd ? w.scratch : c.scratch), *to = spoiled_floats((size_t)count * 4);
+    if (pass == CONV_PARAMS && winograd)
+        winograd_gradients(&w, p->x.data, p->dy.data, NULL, to, NULL, scratch);
+    else if (pass == CONV_PARAMS)
+        conv_product_gradients(&c, p->x.data, p->dy.data, to, NULL, scratch);
+    else if (winograd)
+        winograd_apply(&w, from->data, p->weights, NULL, false, to, NULL, scratch);
+    else if (pass == CONV_INPUT)
+        conv_product_input(&c, p->dy.data, p->weights, NULL, to, scratch);
+    else
+        conv_product_forward(&c, p->x.data, p->weights, NULL, false, to, scratch);
+    double wrong = 0, all = 0;
+    for (int64_t i = 0; i < count; i++) wrong += (to[i] - exact[i]) * (to[i] - exact[i]), all += exact[i] * exact[i];
+    free(scratch), free(to);
+    return sqrt(wrong / all);
+}
+
+/* Relative L2 errors beside double are at most 4 times those of the product, which are about 3e-7. */
+Test(winograd, is_nearly_as_accurate_as_the_product, .timeout = 300)
+{
+    static const int64_t rows[][4] = {{3, 50, 20, 24}, {3, 20, 64, 64}, {5, 100, 10, 20}, {5, 64, 40, 20}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const int64_t kernel = rows[i][0], side = rows[i][1], inputs = rows[i][2], outputs = rows[i][3];
+        struct problem p = problem_make(kernel, 1, side, side, inputs, outputs, kernel / 2, false, false);
+        const int64_t counts[] = {side * side * outputs, outputs * inputs * kernel * kernel, side * side * inputs};
+        double *exact[CONV_PASSES];
+        for (int pass = 0; pass < CONV_PASSES; pass++) exact[pass] = calloc((size_t)counts[pass], sizeof(double));
+        exact_passes(&p, exact);
+        for (enum conv_pass pass = 0; pass < CONV_PASSES; pass++) {
+            const double ours = error_of(&p, pass, true, exact[pass], counts[pass]);
+            const double product = error_of(&p, pass, false, exact[pass], counts[pass]);
+            cr_expect(ours < 4 * product && product < 1e-6, "row %zu, pass %d: %g, as a product %g", i, (int)pass, ours,
+                      product);
+            free(exact[pass]);
+        }
+        problem_free(&p);
     }
 }
 
