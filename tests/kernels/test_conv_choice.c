@@ -29,14 +29,17 @@ Test(conv_choice, winograd_keeps_the_limit)
 Test(conv_choice, winograd_needs_tiles)
 {
     static const struct {
-        int64_t side, in, out, batch;
+        int64_t kernel, side, in, out, batch;
         bool used;
-    } rows[] = {{224, 3, 64, 1, true}, {64, 64, 8, 4, true}, {12, 512, 512, 1, false}, {14, 512, 512, 1, true},
-                {7, 64, 64, 3, false}, {7, 64, 64, 4, true}, {64, 64, 8, 3, false}};
+    } rows[] = {{3, 224, 3, 64, 1, true},   {3, 64, 64, 8, 4, true},    {3, 12, 512, 512, 1, false},
+                {3, 14, 512, 512, 1, true}, {3, 7, 64, 64, 3, false},   {3, 7, 64, 64, 4, true},
+                {3, 64, 64, 8, 3, false},   {5, 6, 192, 192, 1, false}, {5, 8, 192, 192, 1, true},
+                {5, 64, 1, 10, 1, true},    {5, 60, 1, 10, 1, false}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (int algorithm = CONV_AUTO; algorithm <= CONV_WINOGRAD; algorithm++) {
             struct subject_case c = {"conv", IMAGE(rows[i].side, rows[i].side, rows[i].in),
-                                     CONV(rows[i].out, 3, 1, 1, ACTIVATION_NONE), rows[i].batch};
+                                     CONV(rows[i].out, rows[i].kernel, 1, rows[i].kernel / 2, ACTIVATION_NONE),
+                                     rows[i].batch};
             struct subject s;
             c.algorithm = algorithm, c.scratch_limit = KIB(65536);
             subject_open(&s, "cpu", &c);
