@@ -68,6 +68,7 @@ RUNS = [Run("experiments/bert-tweets.yaml", ("batch=32", "epochs="), 1e-5, 2),
                                       "batch=4"), 1e-5),
         Run("experiments/vgg16-recompute.yaml", ("data={name: synthetic, shape: [224, 224, 3], classes: 1000}", "batch=2"),
             FULL),
+        Run("experiments/sample-cnn-page.yaml", ("data={name: synthetic, shape: [64, 64, 1], classes: 10}", "batch=4"), FULL),
         Run("experiments/resnet50-pareto.yaml", ("batch=2",), FULL),
         Run("experiments/unet-pareto.yaml", ("batch=2",), FULL)]
 DROPOUT = 2  # place of the domain among those of framework/numerics/random.h
