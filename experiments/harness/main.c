@@ -59,7 +59,7 @@ static enum status plan_graph(const struct arguments *a, const struct plan_query
     const bool choices = !spec->policy && !a->given[OPTION_ALONE];
     if (!spec->policy) spec->policy = policy_find("store_all");
     spec->placed |= a->given[OPTION_OUT]; /* what is stored has addresses */
-    if (a->given[OPTION_OUT]) spec->resolved = graph_file_print(spec, network, spec->region);
+    if (a->given[OPTION_OUT]) spec->resolved = graph_file_print(spec, spec->region);
     TRY(job_create_abstract(spec, network, &job));
     return query->question ? plan_query_answer(query, job, stdout) : plan_one(a, job, choices);
 }

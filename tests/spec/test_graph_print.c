@@ -21,7 +21,7 @@ static struct plan_data data_of(const char *text, const char *overrides, struct 
     cr_assert(graph_file_load(write_bytes(text, strlen(text)), planned_overrides(copy, argument), argument,
                               &planned->spec, &network) == ST_OK,
               "%s", messages());
-    planned->spec->resolved = graph_file_print(planned->spec, network, planned->spec->region);
+    planned->spec->resolved = graph_file_print(planned->spec, planned->spec->region);
     cr_assert(job_create_abstract(planned->spec, network, &planned->job) == ST_OK, "%s", status_message());
     plan_to_data(planned->job->plan, region, &data);
     return data;

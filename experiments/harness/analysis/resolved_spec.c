@@ -24,7 +24,7 @@ static enum status load_graph(const char *path, const char *plan, struct spec **
     struct network *network;
     TRY(graph_file_load(path, 0, NULL, spec, &network));
     (*spec)->plan = region_text((*spec)->region, "%s", plan);
-    (*spec)->resolved = graph_file_print(*spec, network, (*spec)->region);
+    (*spec)->resolved = graph_file_print(*spec, (*spec)->region);
     abstract_destroy(network);
     if ((*spec)->policy) return ST_OK;
     spec_destroy(*spec);

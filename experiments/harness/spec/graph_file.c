@@ -56,11 +56,14 @@ const struct setting graph_file_keys[] = {
     {"title", SETTING_TEXT, offsetof(struct spec, title), 0, 0, "", NULL, "one line of text"},
     {"batch", SETTING_INT, offsetof(struct spec, batch), 1, 0x1p31, "0", NULL,
      "samples that the file's sizes and times are of; another batch has them in proportion"},
+    {"scaled_from", SETTING_INT, offsetof(struct spec, scaled_from), 1, 0x1p31, "0", NULL,
+     "samples that they are of instead, as a plan of another batch has it"},
     {"placed", SETTING_BOOL, offsetof(struct spec, placed), 0, 0, "false", NULL,
      "buffers get addresses, and the peak is that of the arena"},
     {"drop_dead", SETTING_BOOL, offsetof(struct spec, drop_dead), 0, 0, "true", NULL,
      "leave out recomputations whose result no op reads"},
     {.key = NULL}};
+/* Between the first and the last one, what the network is made of. */
 static const char *const also_file[] = {"rematch",   "stages", "nodes",  "tensors", "operators",
                                         "gradients", "static", "policy", NULL};
 
@@ -238,7 +241,10 @@ static enum status load(struct spec *spec, struct network **network)
         yaml_read_value(&b->yaml, yaml_tree_get(root, "batch"), NULL, setting_find(graph_file_keys, "batch"), spec);
     b->batch = spec->batch;
     if (root->kind == YAML_MAP) overrides_apply(&b->yaml, root, spec->overrides, spec->override, keys);
+    spec->root = root;
     read_file(b, root, spec);
+    if (spec->scaled_from) b->batch = spec->scaled_from;
+    if (b->batch != spec->batch) spec->scaled_from = b->batch;
     if (!errors_count(errors) && graph_build_network(b, spec->batch, &at, network) != ST_OK)
         yaml_read_error(&b->yaml, b->at[at], NULL, NULL, "%s", status_message());
     return errors_report(errors, stderr);
@@ -258,69 +264,22 @@ enum status graph_file_load(const char *path, int count, const char *const *over
 
 /* ---- printing ---- */
 
-/* The names of what a node reads; unset where that is the node before alone. */
-static struct setting_list print_inputs(const struct graph *graph, int node, const char **names)
-{
-    const struct node *n = &graph->node[node];
-    const int inputs = n->layer->inputs;
-    if (inputs == 1 && n->inputs[0] == node) return (struct setting_list){.count = 0};
-    for (int k = 0; k < inputs; k++) names[k] = n->inputs[k] ? graph->node[n->inputs[k] - 1].name : "batch";
-    return (struct setting_list){.count = (size_t)inputs, .texts = names};
-}
-
-static struct setting_list print_reads(unsigned reads, const char **names)
-{
-    size_t count = 0;
-    for (int i = 0; reads_words[i]; i++)
-        if (reads & reads_meaning[i] || (!reads && !reads_meaning[i])) names[count++] = reads_words[i];
-    return (struct setting_list){.count = count, .texts = names};
-}
-
-static void print_node(const struct network *network, int i, struct region *region, FILE *out)
-{
-    const struct graph *graph = network->graph;
-    const struct node *node = &graph->node[i];
-    const struct footprint *f = &network->binding[i].footprint;
-    const struct cost *cost = &network->cost[i];
-    const struct value *y = &graph->value[node->output];
-    const bool back = node->parameters > 0; /* an abstract node with a backward has one */
-    const char *inputs[NODE_INPUTS_MAX], *reads[sizeof reads_meaning / sizeof *reads_meaning];
-    struct item item = {
-        .inputs = print_inputs(graph, i, inputs), .reads = print_reads(f->reads[0], reads), .repeat = 1};
-    item.node = (struct abstract_node){
-        .once = cost->once,
-        .parameters = back ? (int64_t)sizeof(float) * graph->parameter[node->first_parameter].elements : 0,
-        .in_place = f->y_over_x,
-        .gradient_in_place = f->dx_over_dy,
-        .passes_gradient = back && f->passes_gradient,
-        .forward_only = !back};
-    item.node.stage = (struct abstract_stage){.name = node->name,
-                                              .forward = cost->forward,
-                                              .backward = cost->backward[0],
-                                              .output = (int64_t)y->bytes,
-                                              .saved = (int64_t)f->saved,
-                                              .gradient = (int64_t)y->gradient_bytes,
-                                              .forward_scratch = (int64_t)f->forward_scratch,
-                                              .backward_scratch = (int64_t)f->backward_scratch[0],
-                                              .split = f->split};
-    yaml_write_settings(node_keys, &item, "  - {", ", ", region, out);
-    fputs("}\n", out);
-}
-
-char *graph_file_print(const struct spec *spec, const struct network *network, struct region *region)
+char *graph_file_print(const struct spec *spec, struct region *region)
 {
     freed_auto char *text = NULL;
     size_t length;
     FILE *out = open_memstream(&text, &length);
     fprintf(out, "rematch: %d\n", SPEC_VERSION);
     yaml_write_settings(graph_file_keys, spec, "", "\n", region, out);
-    fprintf(out, "\nstatic: %zu\n", network->graph->value[0].bytes);
+    fputc('\n', out);
     if (spec->policy) spec_print_section(spec, spec_section("policy"), region, out);
-    if (network->traced) {
-        trace_print(network, region, out);
-    } else {
-        fputs("nodes:\n", out);
-        for (int i = 0; i < network->graph->nodes; i++) print_node(network, i, region, out);
+    for (const char *const *key = also_file + 1; key[1]; key++) {
+        const struct yaml_tree *value = yaml_tree_get(spec->root, *key);
+        if (!value) continue;
+        const bool list = value->kind == YAML_LIST;
+        fprintf(out, "%s:%s%s\n", *key, list ? "" : " ", list ? "" : yaml_tree_print(value, region));
+        for (int i = 0; list && i < value->count; i++)
+            fprintf(out, "  - %s\n", yaml_tree_print(value->item[i], region));
     }
     fclose(out);
     return region_text(region, "%s", text);

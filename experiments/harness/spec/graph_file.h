@@ -7,11 +7,11 @@
 /* The scalars at the top level of a graph file. */
 extern const struct setting graph_file_keys[];
 
-/* Reads path and applies count overrides "key.path=value". spec has text, name, title, batch (0: none is given),
- * drop_dead, placed, overrides and policy alone (NULL where none is set); network is freed by abstract_destroy. ST_SPEC
- * where anything is wrong: every error was printed on stderr with its place. */
+/* Reads path and applies count overrides "key.path=value". spec has text, root, name, title, batch (0: none is given),
+ * scaled_from, drop_dead, placed, overrides and policy alone (NULL where none is set); network is freed by
+ * abstract_destroy. ST_SPEC where anything is wrong: every error was printed on stderr with its place. */
 enum status graph_file_load(const char *path, int count, const char *const *overrides, struct spec **spec,
                             struct network **network);
 
-/* The network and the spec's policy as a graph file of nodes, of which graph_file_load() makes the same network. */
-char *graph_file_print(const struct spec *spec, const struct network *network, struct region *region);
+/* The file with its overrides as one that graph_file_load() makes the same network and policy of. */
+char *graph_file_print(const struct spec *spec, struct region *region);

@@ -86,6 +86,7 @@ struct spec {
     bool drop_dead;
     const struct graph_build *graph; /* of a graph file, NULL: a spec */
     bool placed;                     /* of a graph file: buffers get offsets, as those of a spec always do */
+    int64_t scaled_from;             /* of a graph file: samples that its sizes are of; 0: batch */
     const char *plan;                /* result file whose plan is used instead of the policy's, NULL: none */
     const struct policy *policy;
     struct policy_settings policy_settings;

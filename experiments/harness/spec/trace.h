@@ -5,8 +5,6 @@
  */
 #pragma once
 
-#include <stdio.h>
-
 #include "spec/graph_build.h"
 
 enum phase_choice { OPERATOR_FORWARD, OPERATOR_BACKWARD };
@@ -56,14 +54,8 @@ struct trace {
     bool static_gradients;        /* what backward operators write for no reader is always there */
 };
 
-/* Members of struct tensor and struct operation. */
-extern const struct setting trace_tensor_keys[], trace_operator_keys[];
-
 /* Reads the file's tensors and operators and checks that they are a step; every error is reported. */
 void trace_read(struct graph_build *build, const struct yaml_tree *root, struct trace *trace);
-
-/* The tensors and operators of a network that was made of a trace, as a file that gives the same one. */
-void trace_print(const struct network *network, struct region *region, FILE *out);
 
 /* Sets build's step, mapping, places and bytes that are always there. */
 void trace_to_step(struct trace *trace);

@@ -12,7 +12,7 @@ static const char *const phase_choices[] = {"forward", "backward", NULL};
 #define TENSOR(member) offsetof(struct tensor, member)
 #define OP(member)     offsetof(struct operation, member)
 
-const struct setting trace_tensor_keys[] = {
+static const struct setting tensor_keys[] = {
     {"name", SETTING_TEXT, TENSOR(name), 0, 0, NULL, NULL, "unique"},
     {"bytes", SETTING_BYTES, TENSOR(bytes), 0, 0x1p58, "0", NULL, "required but for an alias"},
     {"alias", SETTING_TEXT, TENSOR(alias), 0, 0, "", NULL, "the tensor whose memory it is a view of"},
@@ -21,7 +21,7 @@ const struct setting trace_tensor_keys[] = {
      "for backward operators, of the first forward: a recomputation does not write it again"},
     {.key = NULL}};
 
-const struct setting trace_operator_keys[] = {
+static const struct setting operator_keys[] = {
     {"name", SETTING_TEXT, OP(name), 0, 0, NULL, NULL, "need not be unique"},
     {"phase", SETTING_CHOICE, OP(phase), 0, 0, "forward", phase_choices, "before the loss or after it"},
     {"time", SETTING_REAL, OP(time), 0, ABSTRACT_TIME_MAX, NULL, NULL, "in any unit"},
@@ -75,7 +75,7 @@ static void read_tensor(struct trace *s, const struct yaml_tree *tree, const cha
 {
     struct yaml_reader *r = &s->build->yaml;
     *tensor = (struct tensor){.at = tree, .writer = NONE, .number = NONE};
-    yaml_read_map(r, tree, path, "a tensor", trace_tensor_keys, NULL, tensor);
+    yaml_read_map(r, tree, path, "a tensor", tensor_keys, NULL, tensor);
     if (!tensor->name) tensor->name = "";
     const bool bytes = yaml_tree_get(tree, "bytes") != NULL;
     if (tree->kind == YAML_MAP && bytes == (tensor->alias != NULL))
@@ -142,7 +142,7 @@ static void read_operators(struct trace *s, const struct yaml_tree *root)
     for (int i = 0; i < s->operators; i++) {
         struct operation *op = &s->op[i];
         const char *path = region_text(r->region, "operators[%d]", i);
-        yaml_read_map(r, list->item[i], path, "an operator", trace_operator_keys, NULL, op);
+        yaml_read_map(r, list->item[i], path, "an operator", operator_keys, NULL, op);
         op->at = list->item[i];
         op->node = NONE;
         op->read = find_tensors(s, op, path, "reads", &op->read_names, false, &op->reads);
