@@ -26,7 +26,6 @@
 #include "run/job_plans.h"
 #include "spec/full_keys.h"
 #include "spec/graph_file.h"
-#include "spec/schema.h"
 #include "spec/spec.h"
 #include "yaml/yaml_write.h"
 

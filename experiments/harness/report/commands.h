@@ -1,5 +1,5 @@
 /* What the program prints for its commands: lists, answers of planning, live runs, reports, what is missing,
- * completion.
+ * keys, completion.
  */
 #pragma once
 
@@ -76,6 +76,12 @@ enum status doctor(struct arguments *arguments);
  * be loaded, or crashes, ends only this process. */
 extern const char doctor_command[];
 enum status doctor_backend(const char *name);
+
+/* ---- schema.c: the keys of a spec and a model, printed from the tables by which they are read ---- */
+
+/* The command: every key with its values, default and meaning, by section, as text or as one object; of an operand,
+ * only the section, policy, layer or key of that name. ST_SPEC: nothing has that name. */
+enum status schema_print(struct arguments *arguments);
 
 /* ---- complete.c: completion of a command line in a shell: a script of the shell asks the program itself, whose tables
  * parse the line ---- */

@@ -1,11 +1,11 @@
 /* The tables as one JSON object, {"policy segments": {doc, keys: [{key, expected, needed, default, doc}]}}; the text is
  * printed from it. */
-#include "spec/schema.h"
+#include "report/commands.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/json_tree.h"
 #include "base/text.h"
 #include "console/terminal.h"
 #include "spec/model.h"
@@ -21,18 +21,17 @@ struct schema {
 /* A new block; returns its empty list of rows. */
 static json_t *block(struct schema *s, const char *kind, const char *name, const char *doc)
 {
-    const char *heading = region_text(s->region, "%s%s%s", kind, name ? " " : "", name ? name : "");
     json_t *rows = json_array();
-    json_object_set_new(s->all, heading, json_pack("{s:s, s:o}", "doc", doc, "keys", rows));
+    PUT(s->all, region_text(s->region, "%s%s%s", kind, name ? " " : "", name ? name : ""),
+        OBJECT(KEY("doc", doc), KEY("keys", rows)));
     return rows;
 }
 
 /* preset NULL: no default. */
 static void add(json_t *rows, const char *key, const char *expected, bool needed, const char *preset, const char *doc)
 {
-    json_t *row = json_pack("{s:s, s:s, s:b, s:s?, s:s}", "key", key, "expected", expected, "needed", needed, "default",
-                            preset, "doc", doc);
-    json_array_append_new(rows, row);
+    ADD(rows, OBJECT(KEY("key", key), KEY("expected", expected), KEY("needed", json_boolean(needed)),
+                     KEY("default", preset), KEY("doc", doc)));
 }
 
 static void add_setting(struct schema *s, json_t *rows, const struct setting *f)
@@ -103,11 +102,6 @@ static void add_layers(struct schema *s)
 
 /* ---- printing ---- */
 
-static const char *text_of(const json_t *row, const char *member)
-{
-    return json_string_value(json_object_get(row, member));
-}
-
 /* Whether the length bytes of name are a block's heading or one of its two words. */
 static bool heads(const char *heading, const char *name, size_t length)
 {
@@ -128,7 +122,7 @@ static void narrow(json_t *all, const char *name)
         const bool within = !dot || heads(heading, name, (size_t)(dot - name));
         if (heads(heading, name, strlen(name)) || (dot && within && !strcmp(key, "name"))) continue;
         for (size_t i = json_array_size(rows); i-- > 0;)
-            if (!within || strcmp(text_of(json_array_get(rows, i), "key"), key)) json_array_remove(rows, i);
+            if (!within || strcmp(json_string_at(json_array_get(rows, i), "key"), key)) json_array_remove(rows, i);
         if (!json_array_size(rows)) json_object_del(all, heading);
     }
 }
@@ -144,7 +138,7 @@ static bool suggest(struct schema *s, const char *name, char suggestion[TEXT_SUG
         const char *second = strchr(heading, ' ');
         for (size_t i = 0; i <= json_array_size(rows); i++) {
             region_grow(s->region, &words, count, sizeof *words);
-            words[count++] = i ? text_of(json_array_get(rows, i - 1), "key") : second ? second + 1 : heading;
+            words[count++] = i ? json_string_at(json_array_get(rows, i - 1), "key") : second ? second + 1 : heading;
         }
     }
     region_grow(s->region, &words, count, sizeof *words);
@@ -154,11 +148,11 @@ static bool suggest(struct schema *s, const char *name, char suggestion[TEXT_SUG
 
 static void print_row(const json_t *row, FILE *out)
 {
-    const char *preset = text_of(row, "default");
+    const char *preset = json_string_at(row, "default");
     const char *value = json_is_true(json_object_get(row, "needed")) ? "(needed)" : preset ? preset : "-";
-    int column = fprintf(out, "  %-*s %s ", KEY_WIDTH, text_of(row, "key"), value);
-    fprintf(out, "%*s%s: %s\n", column < DOC_COLUMN ? DOC_COLUMN - column : 0, "", text_of(row, "expected"),
-            text_of(row, "doc"));
+    int column = fprintf(out, "  %-*s %s ", KEY_WIDTH, json_string_at(row, "key"), value);
+    fprintf(out, "%*s%s: %s\n", column < DOC_COLUMN ? DOC_COLUMN - column : 0, "", json_string_at(row, "expected"),
+            json_string_at(row, "doc"));
 }
 
 /* In lines of the terminal's width, elsewhere of COLUMNS. */
@@ -168,9 +162,8 @@ static void print_text(json_t *all, FILE *to)
     const char *heading, *between = "";
     json_t *one;
     json_object_foreach (all, heading, one) {
-        const json_t *rows = json_object_get(one, "keys");
-        fprintf(out, "%s%s: %s\n", between, heading, text_of(one, "doc"));
-        for (size_t i = 0; i < json_array_size(rows); i++) print_row(json_array_get(rows, i), out);
+        fprintf(out, "%s%s: %s\n", between, heading, json_string_at(one, "doc"));
+        EACH (json_object_get(one, "keys"), i, row) print_row(row, out);
         between = "\n";
     }
     if (out != to) fclose(out);
@@ -199,12 +192,9 @@ enum status schema_print(struct arguments *arguments)
     if (name) narrow(all, name);
     if (!json_object_size(all))
         return fail(ST_SPEC, "schema: nothing is called '%s'%s; rematch schema shows all", name, suggestion);
-    if (!arguments->given[OPTION_JSON]) {
+    if (arguments->given[OPTION_JSON])
+        json_answer(json_incref(all), "schema", stdout);
+    else
         print_text(all, stdout);
-        return ST_OK;
-    }
-    json_auto_t *answer = json_pack("{s:s}", "schema", "rematch/schema/1");
-    json_object_update(answer, all);
-    json_dumpf(answer, stdout, JSON_INDENT(2)), putchar('\n');
     return ST_OK;
 }
