@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/region.h"
+#include "base/names.h"
 #include "base/text.h"
 #include "console/utf8.h"
 
@@ -68,17 +68,10 @@ enum status safetensors_floats(const struct safetensors *file, const struct safe
     return ST_OK;
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp((*(const struct safetensor *const *)a)->name, (*(const struct safetensor *const *)b)->name);
-}
-
 const struct safetensor *safetensors_find(const struct safetensors *file, const char *name)
 {
-    const struct safetensor wanted = {.name = name}, *key = &wanted;
-    const struct safetensor **found =
-        bsearch(&key, file->by_name, (size_t)file->count, sizeof(const struct safetensor *), by_name);
-    return found ? *found : NULL;
+    const int found = names_find(file->by_name, name);
+    return found < 0 ? NULL : &file->tensor[found];
 }
 
 /* ---- the header ---- */
@@ -169,9 +162,8 @@ static enum status read_tensors(struct safetensors *file, json_t *header, uint64
         file->count++;
     }
     qsort(file->tensor, (size_t)file->count, sizeof *file->tensor, by_place);
-    NEW(file->region, file->by_name, (size_t)file->count + 1);
-    for (int i = 0; i < file->count; i++) file->by_name[i] = &file->tensor[i];
-    qsort(file->by_name, (size_t)file->count, sizeof(const struct safetensor *), by_name);
+    file->by_name = names_create(file->region);
+    for (int i = 0; i < file->count; i++) names_add(file->by_name, file->tensor[i].name, i);
     return check_places(file, data);
 }
 

@@ -24,7 +24,7 @@ struct safetensors {
     uint64_t bytes; /* of the file */
     int count;
     struct safetensor *tensor; /* in the order of their data */
-    const struct safetensor **by_name;
+    struct names *by_name;     /* their numbers */
     int descriptor;
 };
 

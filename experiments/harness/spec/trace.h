@@ -49,7 +49,7 @@ struct trace {
     int loss; /* the last forward operator of whose outputs a backward operator reads one */
     struct tensor *tensor;
     struct operation *op;
-    const struct tensor **sorted; /* by name */
+    struct names *by_name;        /* numbers of tensors */
     struct names *forwards, *all; /* numbers of live operators by name: of the forward, of both */
     bool static_gradients;        /* what backward operators write for no reader is always there */
 };

@@ -1,8 +1,8 @@
 #include "spec/trace.h"
 
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/names.h"
 #include "base/text.h"
 
 enum { SHOWN = 60 };
@@ -39,17 +39,11 @@ static const struct setting operator_keys[] = {
 
 /* ---- reading ---- */
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp((*(const struct tensor *const *)a)->name, (*(const struct tensor *const *)b)->name);
-}
-
 /* Number of the tensor, what it is a view of; NONE: there is none, which was reported. */
 static int find_tensor(struct trace *s, const struct yaml_tree *at, const char *path, const char *key, const char *name)
 {
-    const struct tensor wanted = {.name = name}, *one = &wanted;
-    const struct tensor *const *found = bsearch(&one, s->sorted, (size_t)s->tensors, sizeof one, by_name);
-    if (found) return (*found)->same;
+    const int found = names_find(s->by_name, name);
+    if (found >= 0) return s->tensor[found].same;
     yaml_read_error(&s->build->yaml, at, path, key, "no tensor is called '%.*s'", text_shown(name, SHOWN), name);
     return NONE;
 }
@@ -98,21 +92,19 @@ static void read_tensors(struct trace *s, const struct yaml_tree *root)
     if (!list) return;
     s->tensors = list->count;
     NEW(r->region, s->tensor, (size_t)s->tensors);
-    NEW(r->region, s->sorted, (size_t)s->tensors);
     for (int i = 0; i < s->tensors; i++) {
         struct tensor *t = &s->tensor[i];
-        s->sorted[i] = t;
         read_tensor(s, list->item[i], region_text(r->region, "tensors[%d]", i), t);
+        const int other = *t->name ? names_find(s->by_name, t->name) : NONE;
+        if (other >= 0)
+            yaml_read_error(r, t->at, NULL, NULL, "two tensors are called '%.*s'; the other is at line %d",
+                            text_shown(t->name, SHOWN), t->name, s->tensor[other].at->mark.line);
+        names_add(s->by_name, t->name, i);
         if (sum <= INT64_C(1) << 58 && (sum += t->bytes) > INT64_C(1) << 58)
             yaml_read_error(r, t->at, NULL, NULL,
                             "the tensors up to '%.*s' have %.6g bytes in all; expected at most 2^58",
                             text_shown(t->name, SHOWN), t->name, (double)sum);
     }
-    qsort(s->sorted, (size_t)s->tensors, sizeof *s->sorted, by_name);
-    for (int i = 1; i < s->tensors; i++)
-        if (*s->sorted[i]->name && !by_name(&s->sorted[i - 1], &s->sorted[i]))
-            yaml_read_error(r, s->sorted[i]->at, NULL, NULL, "two tensors are called '%.*s'; the other is at line %d",
-                            text_shown(s->sorted[i]->name, SHOWN), s->sorted[i]->name, s->sorted[i - 1]->at->mark.line);
     resolve_aliases(s);
 }
 
@@ -240,7 +232,7 @@ void trace_read(struct graph_build *build, const struct yaml_tree *root, struct 
         "gradients", SETTING_CHOICE, 0,       0,
         0,           "static",       choices, "those of parameters: always there, or from their write to the end"};
     int choice = 0;
-    *trace = (struct trace){.build = build, .loss = NONE};
+    *trace = (struct trace){.build = build, .loss = NONE, .by_name = names_create(build->yaml.region)};
     if (yaml_tree_get(root, gradients.key))
         yaml_read_value(&build->yaml, yaml_tree_get(root, gradients.key), NULL, &gradients, &choice);
     trace->static_gradients = !choice;
