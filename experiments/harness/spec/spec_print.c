@@ -48,18 +48,6 @@ static void print_model(struct printer *p)
     model_print(p->spec->layers, 4, p->region, p->out);
 }
 
-static void print_expectations(struct printer *p)
-{
-    if (p->spec->expectations) fputs("expect:\n", p->out);
-    for (int i = 0; i < p->spec->expectations; i++) {
-        fputs("  - {", p->out);
-        yaml_write_settings(expectation_keys, &p->spec->expectation[i], "", ", ", p->region, p->out);
-        if (p->spec->expectation[i].at)
-            fprintf(p->out, ", at: %s", yaml_tree_print(p->spec->expectation[i].at, p->region));
-        fputs("}\n", p->out);
-    }
-}
-
 static void print_key(struct printer *p, const char *key)
 {
     static const char parameters[] = "model.parameters";
@@ -75,8 +63,6 @@ static void print_key(struct printer *p, const char *key)
         fprintf(p->out, "rematch: %d\n", SPEC_VERSION);
     else if (!strcmp(key, "model"))
         print_model(p);
-    else if (!strcmp(key, "expect"))
-        print_expectations(p);
     else if (section)
         spec_print_section(p->spec, section, p->region, p->out);
     else if (setting && !setting_unset(setting, p->spec))
