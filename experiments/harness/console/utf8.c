@@ -4,25 +4,27 @@
 #include <string.h>
 #include <utf8proc.h>
 
-int utf8_length(const char *text, size_t left)
+/* utf8_length(), and the character. */
+static int decode(const char *text, size_t left, utf8proc_int32_t *character)
 {
-    utf8proc_int32_t character;
-    const utf8proc_ssize_t n = utf8proc_iterate((const utf8proc_uint8_t *)text, (utf8proc_ssize_t)left, &character);
+    const utf8proc_ssize_t n = utf8proc_iterate((const utf8proc_uint8_t *)text, (utf8proc_ssize_t)left, character);
     return n > 0 ? (int)n : 0;
 }
+
+int utf8_length(const char *text, size_t left) { return decode(text, left, &(utf8proc_int32_t){0}); }
 
 int utf8_plain_length(const char *text, size_t left)
 {
     utf8proc_int32_t c;
-    const utf8proc_ssize_t n = utf8proc_iterate((const utf8proc_uint8_t *)text, (utf8proc_ssize_t)left, &c);
-    switch (n > 0 ? utf8proc_category(c) : UTF8PROC_CATEGORY_CC) {
+    const int n = decode(text, left, &c);
+    switch (n ? utf8proc_category(c) : UTF8PROC_CATEGORY_CC) {
     case UTF8PROC_CATEGORY_CC: /* C0, DEL, C1 */
     case UTF8PROC_CATEGORY_CF: /* such as U+200B, which has no width, and U+202E, which reverses what follows */
     case UTF8PROC_CATEGORY_ZL:
     case UTF8PROC_CATEGORY_ZP:
         return 0;
     default:
-        return (int)n;
+        return n;
     }
 }
 
@@ -51,7 +53,7 @@ size_t utf8_escape(const char *text, size_t length, const char *kept, char *to)
         utf8proc_int32_t c;
         const bool plain = (n = utf8_plain_length(text, length)) > 0 || (*text && strchr(kept, *text));
         if (!n) n = utf8_length(text, length);
-        utf8proc_iterate((const utf8proc_uint8_t *)text, n, &c);
+        decode(text, (size_t)n, &c);
         if (plain)
             memcpy(to, text, (size_t)n), to += n;
         else if (n)
@@ -66,9 +68,9 @@ size_t utf8_escape(const char *text, size_t length, const char *kept, char *to)
 static size_t next(const char *text, size_t left, int *columns)
 {
     utf8proc_int32_t character;
-    const utf8proc_ssize_t n = utf8proc_iterate((const utf8proc_uint8_t *)text, (utf8proc_ssize_t)left, &character);
-    *columns = n > 0 ? utf8proc_charwidth(character) : 1;
-    return n > 0 ? (size_t)n : 1;
+    const int n = decode(text, left, &character);
+    *columns = n ? utf8proc_charwidth(character) : 1;
+    return n ? (size_t)n : 1;
 }
 
 int utf8_columns(const char *text, size_t length)

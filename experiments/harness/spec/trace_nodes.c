@@ -1,7 +1,5 @@
 #include "spec/trace.h"
 
-#include <string.h>
-
 #include "base/names.h"
 #include "base/text.h"
 

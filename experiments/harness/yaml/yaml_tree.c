@@ -28,14 +28,12 @@ enum status source_read(const char *path, struct region *region, struct source *
 {
     char *text;
     TRY(file_read_text(path, FILE_MAX, region, &text));
-    if (!strncmp(text, "\xEF\xBB\xBF", 3)) text += 3; /* a byte order mark has no meaning in UTF-8 */
+    if (!strncmp(text, "\xEF\xBB\xBF", 3)) text += 3; /* a byte order mark, with which some editors begin a file */
     NEW(region, *source, 1);
     (*source)->name = region_text(region, "%s", path);
     (*source)->text = text;
     return ST_OK;
 }
-
-static const char byte_order_mark[] = "\xEF\xBB\xBF"; /* some editors begin a file with it */
 
 /* ---- marks and errors ---- */
 
@@ -56,7 +54,6 @@ static void stop(struct reader *r, struct mark mark, const char *message)
 static bool check_text(struct reader *r, const char *text)
 {
     struct mark mark = {r->source, 1, r->column + 1, 1};
-    if (strncmp(text, byte_order_mark, strlen(byte_order_mark)) == 0) text += strlen(byte_order_mark);
     for (size_t left = strlen(text); left;) {
         const int n = utf8_length(text, left);
         const bool space = *text == '\n' || *text == '\t' || (*text == '\r' && text[1] == '\n');
