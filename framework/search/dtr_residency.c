@@ -14,6 +14,8 @@ static bool lacks(const struct dtr_residency *r, int node, int which)
     return !s->resident && s->uses > 0;
 }
 
+static bool is_missing(const struct dtr_residency *r, int node) { return !storage_of(r, node, STORAGE_Y)->resident; }
+
 /* Nodes between their first forward and their backward: only those can run again. */
 static bool is_open(const struct dtr_residency *r, int node) { return node < r->forward && node < r->backward; }
 
@@ -22,70 +24,38 @@ static bool will_rerun(const struct dtr_residency *r, int node)
 {
     if (!is_open(r, node)) return false;
     if (lacks(r, node, STORAGE_Y) || lacks(r, node, STORAGE_SAVED)) return true;
+    const struct links *readers = &r->links[BELOW][node];
     bool any = false;
-    for (int i = r->readers[node]; !storage_of(r, node, STORAGE_Y)->resident && i < r->readers[node + 1]; i++)
-        any |= r->rerun[r->reader[i]];
+    for (int i = 0; is_missing(r, node) && i < readers->count; i++) any |= r->rerun[readers->node[i]];
     return any;
 }
 
 static bool is_cut(const struct dtr_residency *r, int node) { return r->cut[r->cut_at[node]] == node; }
 
-/* Adds a node's time to the sum of a walk, once. */
-static bool visit(struct dtr_residency *r, int node, struct reach *reach)
-{
-    if (r->seen[node] == r->walk) return false;
-    r->seen[node] = r->walk;
-    reach->sum += cost_of(r, node);
-    return true;
-}
-
-/* Nodes visited from which a walk does not go on: a cut, where it ends; of others, the sum is part of a known one. */
-static bool ends(struct dtr_residency *r, enum way way, int node, struct reach *reach)
-{
-    const bool cut = is_cut(r, node);
-    r->part[way][node] |= !cut;
-    reach->open |= cut;
-    return cut;
-}
-
-/* Everything that must run to compute node's inputs. */
-static void walk_above(struct dtr_residency *r, int node, struct reach *reach)
-{
-    int count = 0;
-    for (r->stack[count++] = node; count;) {
-        const struct node *of = node_of(r, r->stack[--count]);
-        for (int k = 0; k < of->layer->inputs; k++) {
-            const struct storage *x = storage_of_input(r, of, k);
-            const int producer = of->inputs[k] - 1;
-            if (!x || x->resident || !visit(r, producer, reach) || ends(r, ABOVE, producer, reach)) continue;
-            r->stack[count++] = producer;
-        }
-    }
-}
-
-/* Nodes that will run again and read node's value, directly or through values that are not resident. */
-static void walk_below(struct dtr_residency *r, int node, struct reach *reach)
-{
-    int count = 0;
-    for (r->stack[count++] = node; count;) {
-        const int of = r->stack[--count];
-        for (int i = r->readers[of]; i < r->readers[of + 1]; i++) {
-            const int reader = r->reader[i];
-            if (!r->rerun[reader] || !visit(r, reader, reach) || storage_of(r, reader, STORAGE_Y)->resident ||
-                ends(r, BELOW, reader, reach))
-                continue;
-            r->stack[count++] = reader;
-        }
-    }
-}
-
+/* What runs with node: upwards all that must, to compute its inputs; downwards what will, because it reads node's
+ * value, directly or through values that are not resident. */
 static const struct reach *find_reach(struct dtr_residency *r, enum way way, int node)
 {
     struct reach *reach = &r->reach[way][node];
+    int count = 0;
     if (reach->known) return reach;
     *reach = (struct reach){.known = true};
     r->walk++;
-    (way == ABOVE ? walk_above : walk_below)(r, node, reach);
+    for (r->stack[count++] = node; count;) {
+        const struct links *links = &r->links[way][r->stack[--count]];
+        for (int i = 0; i < links->count; i++) {
+            const int n = links->node[i];
+            const bool missing = is_missing(r, n), cut = is_cut(r, n);
+            if (r->seen[n] == r->walk || !(way == ABOVE ? missing : r->rerun[n])) continue;
+            r->seen[n] = r->walk;
+            reach->sum += cost_of(r, n);
+            if (!missing) continue;
+            reach->open |= cut; /* the walk ends there */
+            if (cut) continue;
+            r->part[way][n] = true;
+            r->stack[count++] = n;
+        }
+    }
     return reach;
 }
 
@@ -138,39 +108,23 @@ static void forget(struct dtr_residency *r, enum way way, int node)
         r->tree[way][at].known = false;
 }
 
-/* What must run to compute node's value has changed, and so have the costs of what reads it. */
-static void forget_below(struct dtr_residency *r, int node)
+/* BELOW: what must run to compute node's value has changed, and so have the costs of what reads it. ABOVE: the nodes
+ * that will run again because of node have changed, and so have the costs of its inputs. */
+static void forget_all(struct dtr_residency *r, enum way way, int node)
 {
+    const enum way back = way == ABOVE ? BELOW : ABOVE;
     int count = 0;
     for (r->stack[count++] = node; count;) {
-        const int of = r->stack[--count];
-        for (int i = r->readers[of]; i < r->readers[of + 1]; i++) {
-            const int reader = r->reader[i];
-            forget(r, ABOVE, reader);
-            if (!r->part[ABOVE][reader]) continue;
-            r->part[ABOVE][reader] = false;
-            r->stack[count++] = reader;
-        }
-    }
-}
-
-/* The nodes that will run again because of node have changed, and so have the costs of its inputs. */
-static void forget_above(struct dtr_residency *r, int node)
-{
-    int count = 0;
-    for (r->stack[count++] = node; count;) {
-        const struct node *of = node_of(r, r->stack[--count]);
-        for (int k = 0; k < of->layer->inputs; k++) {
-            const struct storage *x = storage_of_input(r, of, k);
-            const int producer = of->inputs[k] - 1;
-            if (!x) continue;
-            forget(r, BELOW, producer);
-            if (x->resident) continue;
-            const bool rerun = will_rerun(r, producer);
-            if (!r->part[BELOW][producer] && r->rerun[producer] == rerun) continue;
-            r->part[BELOW][producer] = false;
-            r->rerun[producer] = rerun;
-            r->stack[count++] = producer;
+        const struct links *links = &r->links[way][r->stack[--count]];
+        for (int i = 0; i < links->count; i++) {
+            const int n = links->node[i];
+            const bool before = r->rerun[n];
+            forget(r, back, n);
+            if (way == ABOVE && !is_missing(r, n)) continue;
+            if (way == ABOVE) r->rerun[n] = will_rerun(r, n);
+            if (!r->part[back][n] && r->rerun[n] == before) continue;
+            r->part[back][n] = false;
+            r->stack[count++] = n;
         }
     }
 }
@@ -181,8 +135,8 @@ static void change(struct dtr_residency *r, int node, bool moved)
     const bool rerun = will_rerun(r, node);
     if (!moved && r->rerun[node] == rerun) return;
     r->rerun[node] = rerun;
-    forget_above(r, node);
-    if (moved) forget_below(r, node);
+    forget_all(r, ABOVE, node);
+    if (moved) forget_all(r, BELOW, node);
 }
 
 static void change_residency(struct dtr_residency *r, const struct storage *s)
@@ -304,21 +258,30 @@ void dtr_residency_evict(struct dtr_residency *r)
     dtr_residency_leave(r, best);
 }
 
-static void list_readers(struct dtr_residency *r)
+static void add_link(struct dtr_residency *r, enum way way, int from, int to)
 {
-    const struct graph *graph = r->network->graph;
-    int *next;
-    size_t reads = 0;
-    NEW(r->region, r->readers, (size_t)graph->nodes + 1);
-    NEW(r->region, next, (size_t)graph->nodes);
-    for (int n = 0; n < graph->nodes; n++)
-        for (int k = 0; k < graph->node[n].layer->inputs; k++, reads++)
-            if (graph->node[n].inputs[k]) r->readers[graph->node[n].inputs[k]]++;
-    NEW(r->region, r->reader, reads + 1);
-    for (int n = 0; n < graph->nodes; n++) r->readers[n + 1] += next[n] = r->readers[n];
-    for (int n = 0; n < graph->nodes; n++)
-        for (int k = 0; k < graph->node[n].layer->inputs; k++)
-            if (graph->node[n].inputs[k]) r->reader[next[graph->node[n].inputs[k] - 1]++] = n;
+    struct links *links = &r->links[way][from];
+    region_grow(r->region, &links->node, links->count, sizeof *links->node);
+    links->node[links->count++] = to;
+}
+
+/* What each storage takes and how often it is read, and by which nodes. */
+static void list_uses(struct dtr_residency *r)
+{
+    for (int n = 0; n < r->network->graph->nodes; n++) {
+        const struct node *node = node_of(r, n);
+        struct storage *y = storage_of(r, n, STORAGE_Y), *saved = storage_of(r, n, STORAGE_SAVED);
+        y->bytes = network_round(r->network, r->network->graph->value[node->output].bytes);
+        saved->bytes = network_round(r->network, r->network->binding[n].footprint.saved);
+        for (int k = 0; k < node->layer->inputs; k++) {
+            if (!node->inputs[k]) continue;
+            storage_of_input(r, node, k)->uses++;
+            add_link(r, ABOVE, n, node->inputs[k] - 1);
+            add_link(r, BELOW, node->inputs[k] - 1, n);
+        }
+        for (struct reading read = reading_of(r->network, n, network_reads(r->network, n)); reading_next(&read);)
+            storage_of(r, read.node, read.saved ? STORAGE_SAVED : STORAGE_Y)->uses++;
+    }
 }
 
 static void list_cuts(struct dtr_residency *r)
@@ -327,23 +290,10 @@ static void list_cuts(struct dtr_residency *r)
     for (int n = 0, last = 0; n < nodes; n++) {
         r->cut_at[n] = r->cuts;
         if (last <= n) r->cut[r->cuts++] = n;
-        for (int i = r->readers[n]; i < r->readers[n + 1]; i++) last = r->reader[i] > last ? r->reader[i] : last;
+        const struct links *readers = &r->links[BELOW][n]; /* ascending */
+        if (readers->count && readers->node[readers->count - 1] > last) last = readers->node[readers->count - 1];
     }
     r->cut_at[nodes] = r->cuts;
-}
-
-static void count_uses(struct dtr_residency *r)
-{
-    for (int n = 0; n < r->network->graph->nodes; n++) {
-        const struct node *node = node_of(r, n);
-        struct storage *y = storage_of(r, n, STORAGE_Y), *saved = storage_of(r, n, STORAGE_SAVED);
-        y->bytes = network_round(r->network, r->network->graph->value[node->output].bytes);
-        saved->bytes = network_round(r->network, r->network->binding[n].footprint.saved);
-        for (int k = 0; k < node->layer->inputs; k++)
-            if (storage_of_input(r, node, k)) storage_of_input(r, node, k)->uses++;
-        for (struct reading read = reading_of(r->network, n, network_reads(r->network, n)); reading_next(&read);)
-            storage_of(r, read.node, read.saved ? STORAGE_SAVED : STORAGE_Y)->uses++;
-    }
 }
 
 struct dtr_residency *dtr_residency_create(const struct network *network, struct region *region)
@@ -360,7 +310,8 @@ struct dtr_residency *dtr_residency_create(const struct network *network, struct
     NEW(region, r->stack, nodes * 2 + 1);
     NEW(region, r->rerun, nodes);
     NEW(region, r->evictable, nodes * STORAGES);
-    list_readers(r);
+    for (enum way way = 0; way < WAYS; way++) NEW(region, r->links[way], nodes);
+    list_uses(r);
     list_cuts(r);
     while (r->leaves < r->cuts) r->leaves *= 2;
     for (enum way way = 0; way < WAYS; way++) {
@@ -368,6 +319,5 @@ struct dtr_residency *dtr_residency_create(const struct network *network, struct
         NEW(region, r->reach[way], nodes);
         NEW(region, r->tree[way], 2 * (size_t)r->leaves);
     }
-    count_uses(r);
     return r;
 }

@@ -28,6 +28,11 @@ enum dtr_score { DTR_SCORE, DTR_MSPS, DTR_SCORES };
  * value. */
 enum way { ABOVE, BELOW, WAYS };
 
+/* The nodes that write what a node reads, or that read its value. */
+struct links {
+    int *node, count;
+};
+
 /* A walk from a node, at most to the next cut. */
 struct reach {
     double sum; /* time of the nodes */
@@ -45,7 +50,7 @@ struct dtr_residency {
     double clock;              /* time of all ops so far */
     int64_t accesses;          /* reads and writes so far */
     int evictions;             /* storages that left before their last read */
-    int *readers, *reader;     /* node n's value is read by reader[readers[n]..readers[n + 1]) */
+    struct links *links[WAYS]; /* by node */
     int *seen, walk;           /* node -> the last walk that visited it */
     int *stack;                /* of a walk */
     int *cut, cuts, *cut_at;   /* cuts in ascending order; node -> the first that is no smaller */
