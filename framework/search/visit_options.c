@@ -36,7 +36,8 @@ const struct run *visit_run(const struct optimum *o, int first, int last)
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
-const struct tail *visit_tail(const struct optimum *o, const struct visit *v)
+/* What is kept of a visit's last stage, NULL: nothing. */
+static const struct tail *visit_tail(const struct optimum *o, const struct visit *v)
 {
     return v->tail ? &o->stages.stage[v->last].tail : NULL;
 }

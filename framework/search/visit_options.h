@@ -83,9 +83,8 @@ bool visit_needs(const struct optimum *o, int first, int last, bool tail);
 /* Whether it is the first of its stages: else a recomputation. */
 bool visit_is_first(const struct optimum *o, const struct visit *v);
 
-/* Variants of a run of stages, NULL: not examined; and what is kept of a visit's last stage, NULL: nothing. */
+/* Variants of a run of stages, NULL: not examined. */
 const struct run *visit_run(const struct optimum *o, int first, int last);
-const struct tail *visit_tail(const struct optimum *o, const struct visit *v);
 
 /* Whether a pass from stage first on may end before stage at. */
 bool visit_may_end(const struct solution *solution, int first, int at);
