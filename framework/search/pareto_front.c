@@ -5,20 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-int front_at(const struct front *front, size_t peak)
-{
-    int low = 0, high = front->count; /* the answer + 1 lies in [low, high] */
-    while (low < high) {
-        int middle = (low + high) / 2;
-        if (front->point[middle].peak <= peak) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low - 1;
-}
-
 bool alternative_at(const struct alternative *alternative, size_t peak, double *time)
 {
     const struct front *a = alternative->a, *b = alternative->b;
@@ -53,6 +39,8 @@ static int above(const struct point *point, int low, int high, size_t peak)
     }
     return (int)(at - point) + (at->peak <= peak);
 }
+
+int front_at(const struct front *front, size_t peak) { return above(front->point, 0, front->count, peak) - 1; }
 
 /* As above(), without a branch. */
 int front_in_time(const struct front *front, double time)
