@@ -172,18 +172,6 @@ enum status abstract_graph_create(const struct abstract_node *node, int nodes, i
     return status;
 }
 
-enum status abstract_create(const struct abstract_stage *stage, int stages, int *at, struct network **network)
-{
-    struct region *region = region_create();
-    struct abstract_node *node;
-    NEW(region, node, (size_t)stages + 1);
-    for (int i = 0; i < stages; i++)
-        node[i] = (struct abstract_node){.stage = stage[i], .inputs = 1, .input = {i}, .reads = READS_X | READS_SAVED};
-    const enum status status = abstract_graph_create(node, stages, at, network);
-    region_destroy(region);
-    return status;
-}
-
 void abstract_destroy(struct network *network)
 {
     if (network) graph_destroy(network->graph);

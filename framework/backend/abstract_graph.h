@@ -34,10 +34,9 @@ struct abstract_node {
 
 #define ABSTRACT_TIME_MAX 1e30 /* of all nodes; every number made of it stays finite */
 
-/* The network of a chain or a graph, without a backend; it is freed by abstract_destroy. Every node's output but the
+/* The network of a graph, without a backend; it is freed by abstract_destroy. Every node's output but the
  * last's is read by a later node, and where it has a backward, by one that has one too; the last has one. ST_SPEC: a
  * value is negative or not finite, a name is taken, the sums exceed 2^58 bytes or ABSTRACT_TIME_MAX, or it is no such
- * graph; *at is the stage or node at fault, from 0. */
-enum status abstract_create(const struct abstract_stage *stage, int stages, int *at, struct network **network);
+ * graph; *at is the node at fault, from 0. */
 enum status abstract_graph_create(const struct abstract_node *node, int nodes, int *at, struct network **network);
 void abstract_destroy(struct network *network);

@@ -159,15 +159,6 @@ static enum status prepare_nodes(struct network *network)
     return check_bytes(network);
 }
 
-bool network_read_by_another(const struct network *network, int node)
-{
-    const struct graph *graph = network->graph;
-    for (int i = node + 1; i < graph->nodes; i++)
-        for (struct reading r = reading_of(network, i, network_reads(network, i)); reading_next(&r);)
-            if (r.node == node && !r.saved) return true;
-    return false;
-}
-
 void network_settle_relus(struct network *network)
 {
     for (int i = 0; i < network->graph->nodes; i++)

@@ -84,9 +84,6 @@ struct network *network_of_slice(const struct network *network, struct region *r
 /* Updates the footprints to relu_save, where a node's changed since the network was prepared. */
 void network_settle_relus(struct network *network);
 
-/* Whether the backward of another node reads the output of node. */
-bool network_read_by_another(const struct network *network, int node);
-
 /* Parts of a fused update of node's parameters, 0: none, or all at once. Whether updates are fused. */
 int network_update_parts(const struct network *network, int node);
 bool network_fused(const struct network *network);

@@ -38,7 +38,7 @@ Test(abstract_graph, live_bytes_of_a_chain_as_counted_by_hand)
 {
     struct network *network;
     int at;
-    cr_assert(abstract_create(chain, 3, &at, &network) == ST_OK, "%s", status_message());
+    cr_assert(chain_create(chain, 3, &at, &network) == ST_OK, "%s", status_message());
     check(network, "F[0,3) B[0,3)", 7,
           (const size_t[]){10 + 3 + 2, 10 + 3 + 20 + 4 + 1, 10 + 3 + 20 + 4 + 30 + 5, 10 + 3 + 20 + 4 + 5 + 9 + 6 + 11,
                            10 + 3 + 4 + 6 + 8, 3 + 4 + 6 + 7 + 8, 3 + 7 + 5},
@@ -184,10 +184,10 @@ Test(abstract_graph, impossible_stages_are_refused)
         struct abstract_stage stage[] = {chain[0], bad[i].stage};
         struct network *network;
         int at;
-        cr_assert(abstract_create(stage, 2, &at, &network) == ST_SPEC && at == 1);
+        cr_assert(chain_create(stage, 2, &at, &network) == ST_SPEC && at == 1);
         cr_assert(strstr(status_message(), "node 2") && strstr(status_message(), bad[i].says), "%s", status_message());
     }
     struct network *network;
     int at;
-    cr_assert(abstract_create(chain, 0, &at, &network) == ST_SPEC);
+    cr_assert(chain_create(chain, 0, &at, &network) == ST_SPEC);
 }

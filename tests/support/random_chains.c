@@ -71,10 +71,20 @@ struct network *graph_network(const struct abstract_node *node, int nodes)
     return network;
 }
 
+enum status chain_create(const struct abstract_stage *stage, int stages, int *at, struct network **network)
+{
+    region_auto *region = region_create();
+    struct abstract_node *node;
+    NEW(region, node, (size_t)stages + 1);
+    for (int i = 0; i < stages; i++)
+        node[i] = (struct abstract_node){.stage = stage[i], .inputs = 1, .input = {i}, .reads = READS_X | READS_SAVED};
+    return abstract_graph_create(node, stages, at, network);
+}
+
 struct network *chain_network(const struct abstract_stage *stage, int stages)
 {
     struct network *network;
     int at;
-    cr_assert(abstract_create(stage, stages, &at, &network) == ST_OK, "%s", status_message());
+    cr_assert(chain_create(stage, stages, &at, &network) == ST_OK, "%s", status_message());
     return network;
 }

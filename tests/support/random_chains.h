@@ -16,6 +16,10 @@ void chain_draw(struct source *source, const struct abstract_stage *limits, int 
  * outputs and passed gradients are drawn, too. */
 void graph_draw(struct source *source, const struct abstract_stage *limits, int nodes, struct abstract_node *node);
 
-/* abstract_create() and abstract_graph_create(), which must succeed. */
+/* The graph of a chain: each stage reads the one before it and what it saved. Errors: those of
+ * abstract_graph_create(). */
+enum status chain_create(const struct abstract_stage *stage, int stages, int *at, struct network **network);
+
+/* chain_create() and abstract_graph_create(), which must succeed. */
 struct network *chain_network(const struct abstract_stage *stage, int stages);
 struct network *graph_network(const struct abstract_node *node, int nodes);
