@@ -159,10 +159,9 @@ static enum status follow_schedule(const struct plan_data *a, const struct sched
 static enum status check_schedule(const struct plan_data *a, int *dropped)
 {
     struct schedule schedule;
-    struct region *region = region_create();
+    region_auto *region = region_create();
     enum status status = schedule_parse(a->schedule, region, &schedule);
     if (status == ST_OK) status = follow_schedule(a, &schedule, dropped);
-    region_destroy(region);
     return status == ST_SPEC ? fail(ST_DIFFERS, "%s", status_message()) : status;
 }
 

@@ -429,8 +429,7 @@ static enum status run(struct machine *m)
 
 enum status simulate(const struct plan_data *data)
 {
-    struct machine m = {.data = data, .region = region_create()};
-    enum status status = run(&m);
-    region_destroy(m.region);
-    return status;
+    region_auto *region = region_create();
+    struct machine m = {.data = data, .region = region};
+    return run(&m);
 }

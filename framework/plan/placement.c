@@ -24,19 +24,12 @@ enum key { BIRTH = 1, DEATH, BYTES, LIFETIME, AREA };
 static double value_of(const struct item *item, enum key key)
 {
     const int length = item->death - item->birth;
-    switch (key) {
-    case BIRTH:
-        return -item->birth;
-    case DEATH:
-        return item->death;
-    case BYTES:
-        return (double)item->bytes;
-    case LIFETIME:
-        return length;
-    case AREA:
-        return (double)item->bytes * (length + 1);
-    }
-    return 0;
+    const double value[] = {[BIRTH] = -item->birth,
+                            [DEATH] = item->death,
+                            [BYTES] = (double)item->bytes,
+                            [LIFETIME] = length,
+                            [AREA] = (double)item->bytes * (length + 1)};
+    return value[key];
 }
 
 /* By keys up to the first 0: all end with birth, death and bytes in some order, so that only interchangeable buffers
@@ -158,7 +151,7 @@ size_t placement_assign(struct buffer *buffer, int buffers)
     int ops = 1;
     for (int i = 0; i < buffers; i++)
         if (buffer[i].death >= ops) ops = buffer[i].death + 1;
-    struct region *region = region_create();
+    region_auto *region = region_create();
     struct placement p = {.buffer = buffer, .count = (size_t)buffers};
     size_t *live;
     NEW(region, live, (size_t)ops + 1);
@@ -170,6 +163,5 @@ size_t placement_assign(struct buffer *buffer, int buffers)
         sort(&p, orders[trial / 2]);
         for (int round = rounds; round > 0 && p.extent != least; round--) attempt(&p, trial % 2);
     }
-    region_destroy(region);
     return p.extent;
 }

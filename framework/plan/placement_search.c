@@ -105,7 +105,7 @@ static int by_rank(const void *x, const void *y, void *search)
  * buffers hardly matter to the extent, but would multiply the placements to be searched. */
 static size_t place_large_first(struct search *s, struct buffer *buffer, size_t extent, size_t bound, size_t least)
 {
-    struct region *region = region_create();
+    region_auto *region = region_create();
     struct buffer *large;
     struct taken *taken;
     int count = 0, next = 0;
@@ -135,7 +135,6 @@ static size_t place_large_first(struct search *s, struct buffer *buffer, size_t 
         if (top < extent) extent = keep(s, buffer);
     }
     free(alone.change);
-    region_destroy(region);
     return extent;
 }
 
@@ -145,7 +144,7 @@ size_t placement_search(struct buffer *buffer, int buffers, size_t extent, size_
      * are each compared with all */
     enum { BUFFERS_MAX = 10000, SMALL_MAX = 40000 };
     if (extent == *bound || buffers > SMALL_MAX) return extent;
-    struct region *region = region_create();
+    region_auto *region = region_create();
     struct search s = canonical_create(buffer, buffers, region);
     size_t step = 0;
     for (int i = 0; i < buffers; i++) step = common_divisor(step, buffer[i].bytes);
@@ -156,6 +155,5 @@ size_t placement_search(struct buffer *buffer, int buffers, size_t extent, size_
     }
     if (extent > *bound && buffers <= BUFFERS_MAX) extent = minimise(&s, buffer, extent, bound, step);
     free(s.change);
-    region_destroy(region);
     return extent;
 }

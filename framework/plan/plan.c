@@ -10,12 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-size_t plan_static(const struct plan *plan)
-{
-    size_t sum = 0;
-    for (int i = 0; i < STATICS; i++) sum += plan->static_bytes[i];
-    return sum;
-}
+size_t plan_static(const struct plan *plan) { return plan_static_of(plan->network, &plan->options); }
 
 size_t plan_peak(const struct plan *plan) { return plan_static(plan) + plan->arena_bytes; }
 
@@ -95,18 +90,25 @@ size_t plan_device_bytes(const struct network *network, const struct plan_option
     return next ? next + round_up(network->backend->kind->update->bytes(graph, options->state_per_parameter)) : 0;
 }
 
-static void count_static(struct plan *plan)
+static void count_static(const struct network *network, const struct plan_options *options, size_t bytes[STATICS])
 {
-    const struct graph *graph = plan->network->graph;
-    plan->static_bytes[STATIC_PARAMETERS] = graph_parameter_bytes(graph);
+    const struct graph *graph = network->graph;
+    bytes[STATIC_PARAMETERS] = graph_parameter_bytes(graph);
     for (int i = 0; i < graph->parameters; i++)
-        if (graph->parameter[i].trained >= 0 && !plan->network->binding[graph->parameter[i].node].footprint.gradients)
-            plan->static_bytes[STATIC_GRADIENTS] += parameter_static_bytes(&graph->parameter[i]);
-    plan->static_bytes[STATIC_OPTIMIZER] = graph_trained_bytes(graph) * (size_t)plan->options.state_per_parameter;
-    for (int i = 0; i < graph->states; i++)
-        plan->static_bytes[STATIC_STATE] += parameter_static_bytes(&graph->state[i]);
-    plan->static_bytes[STATIC_INPUTS] = batch_bytes(graph);
-    plan->static_bytes[STATIC_DEVICE] = plan_device_bytes(plan->network, &plan->options);
+        if (graph->parameter[i].trained >= 0 && !network->binding[graph->parameter[i].node].footprint.gradients)
+            bytes[STATIC_GRADIENTS] += parameter_static_bytes(&graph->parameter[i]);
+    bytes[STATIC_OPTIMIZER] = graph_trained_bytes(graph) * (size_t)options->state_per_parameter;
+    for (int i = 0; i < graph->states; i++) bytes[STATIC_STATE] += parameter_static_bytes(&graph->state[i]);
+    bytes[STATIC_INPUTS] = batch_bytes(graph);
+    bytes[STATIC_DEVICE] = plan_device_bytes(network, options);
+}
+
+size_t plan_static_of(const struct network *network, const struct plan_options *options)
+{
+    size_t bytes[STATICS] = {0}, sum = 0;
+    count_static(network, options, bytes);
+    for (int i = 0; i < STATICS; i++) sum += bytes[i];
+    return sum;
 }
 
 static void count_time(struct plan *plan)
@@ -189,7 +191,7 @@ struct plan *plan_build(const struct network *network, const struct schedule *sc
     count_live(p);
     p->arena_bytes = options->unplaced ? p->live_peak : placement_assign(p->lowered.buffer, p->lowered.buffers);
     p->arena_bound = p->live_peak;
-    count_static(p);
+    count_static(network, options, p->static_bytes);
     count_time(p);
     hash_plan(p);
     return p;

@@ -65,10 +65,11 @@ void plan_to_data(const struct plan *plan, struct region *region, struct plan_da
 /* Static memory that only a device needs: the next batch, and room for updating parameters; 0: a host's backend. */
 size_t plan_device_bytes(const struct network *network, const struct plan_options *options);
 
-/* The sum of the static categories; and with the arena: the peak. Once the gradients are computed, a profiler sees
- * plan_static(), and after the forward plan_sampled_forward(): parameters, batch and saved tensors, as in the published
- * numbers. Such a profiler misses the peak, which is inside the gradient call. */
+/* The sum of the static categories, which no schedule changes; and with the arena: the peak. Once the gradients are
+ * computed, a profiler sees plan_static(), and after the forward plan_sampled_forward(): parameters, batch and saved
+ * tensors, as in the published numbers. Such a profiler misses the peak, which is inside the gradient call. */
 size_t plan_static(const struct plan *plan);
+size_t plan_static_of(const struct network *network, const struct plan_options *options);
 size_t plan_peak(const struct plan *plan);
 size_t plan_sampled_forward(const struct plan *plan);
 

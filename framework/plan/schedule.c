@@ -38,6 +38,14 @@ void schedule_append(struct schedule *schedule, enum step_kind kind, int from, i
     schedule_append_step(schedule, (struct step){kind, from, to, WHOLE_BATCH});
 }
 
+struct schedule schedule_store_all(int nodes, struct region *region)
+{
+    struct schedule schedule = schedule_empty(region);
+    schedule_append(&schedule, STEP_FORWARD, 0, nodes);
+    schedule_append(&schedule, STEP_BACKWARD, 0, nodes);
+    return schedule;
+}
+
 /* Where the part of a step from node at on ends that is all sliced or all whole, in the step's direction: [*from, *to).
  */
 static bool part_of(const struct slicing *slicing, const struct step *step, int at, int *from, int *to)

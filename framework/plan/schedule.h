@@ -33,6 +33,9 @@ void schedule_append_step(struct schedule *schedule, struct step step);
 /* The same, of all slices. */
 void schedule_append(struct schedule *schedule, enum step_kind kind, int from, int to);
 
+/* Every node forward, then every node backward. */
+struct schedule schedule_store_all(int nodes, struct region *region);
+
 /* Appends a schedule of all slices, run slice by slice wherever its steps come one after the other over sliced nodes:
  * the same work, in which what lives only between such steps is live for one slice. */
 void schedule_append_by_slice(struct schedule *schedule, const struct slicing *slicing, const struct schedule *all);

@@ -55,11 +55,10 @@ static void divide(struct chen_search *s, double budget, double *kept, double *l
 /* Plans the division of a budget; keeps it where it is better. */
 static void try_budget(struct chen_search *s, double budget)
 {
-    struct region *region = region_create();
+    region_auto *region = region_create();
     struct schedule schedule = schedule_empty(region);
     policy_cuts_emit(s->network, &s->stages, s->cut, s->settings, &schedule);
     const struct plan_cost cost = plan_cost(s->network, &schedule, &policy_plan_options(s->input)->lower);
-    region_destroy(region);
     s->tries++;
     if (cost.live_peak > s->least.live_peak) return;
     if (cost.live_peak == s->least.live_peak && cost.time >= s->least.time) return;

@@ -19,11 +19,11 @@
 enum { LOWERED = 12, RAISED = 8, RESOLUTION = 200 };
 
 struct dtr_search {
-    const struct network *network; /* that is planned; the simulation's has no slices */
+    const struct network *network; /* that is planned */
     const struct plan_options *options;
     struct region *region;
-    struct dtr_simulation simulation;
-    size_t all; /* bytes with which nothing is evicted */
+    struct dtr_simulation simulation; /* without slices */
+    size_t all;                       /* bytes with which nothing is evicted */
 };
 
 /* A schedule and its plan; NULL: there is none. */
@@ -36,23 +36,6 @@ struct dtr_found {
     bool kept; /* the budget */
 };
 
-/* Bisects the limits between that of a schedule and none. Feasibility need not be monotone in the limit, so the limit
- * found need not be the least. */
-static void find_least(const struct dtr_search *s, const struct plan_options *options, struct dtr_found *least)
-{
-    size_t no = 0;
-    while (least->limit - no > least->limit / RESOLUTION + 1) {
-        const size_t at = no + (least->limit - no) / 2;
-        struct schedule schedule = schedule_empty(s->region);
-        struct dtr_result result;
-        if (dtr_simulation_schedule(&s->simulation, at, &schedule, &result) == ST_OK)
-            *least = (struct dtr_found){.schedule = schedule, .limit = at, .evictions = result.evictions};
-        else
-            no = at;
-    }
-    least->plan = plan_build(s->network, &least->schedule, options);
-}
-
 /* Whether there is a schedule with a limit of at bytes. */
 static bool simulate(const struct dtr_search *s, size_t at, struct dtr_found *found)
 {
@@ -62,6 +45,22 @@ static bool simulate(const struct dtr_search *s, size_t at, struct dtr_found *fo
     found->evictions = result.evictions;
     found->cost = plan_cost(s->network, &found->schedule, &s->options->lower);
     return true;
+}
+
+/* Bisects the limits between that of a schedule and none. Feasibility need not be monotone in the limit, so the limit
+ * found need not be the least. */
+static void find_least(const struct dtr_search *s, const struct plan_options *options, struct dtr_found *least)
+{
+    size_t no = 0;
+    while (least->limit - no > least->limit / RESOLUTION + 1) {
+        const size_t at = no + (least->limit - no) / 2;
+        struct dtr_found found;
+        if (simulate(s, at, &found))
+            *least = found;
+        else
+            no = at;
+    }
+    least->plan = plan_build(s->network, &least->schedule, options);
 }
 
 /* The bytes of its arena above limit; where none are, it has a plan from now on. */
@@ -122,15 +121,14 @@ static enum status search_network(struct dtr_search *s, const struct budget *bud
     TRY(dtr_simulation_create(whole, &s->options->lower, s->region, &s->simulation));
     TRY(dtr_simulation_schedule(&s->simulation, SIZE_MAX, &least.schedule, &result));
     least.limit = s->all = result.peak;
-    struct plan *all = plan_build(s->network, &least.schedule, &unplaced);
-    const size_t limit = budget_limit(s->network, budget, s->options, all);
-    plan_destroy(all);
-    if (budget->kind != BUDGET_LEAST) find_within(s, limit, found);
+    const bool fewest = budget->kind == BUDGET_LEAST;
+    const size_t limit = fewest ? 0 : budget_room(s->network, budget, s->options);
+    if (!fewest) find_within(s, limit, found);
     if (!found->plan) {
-        find_least(s, budget->kind == BUDGET_LEAST ? &unplaced : s->options, &least);
+        find_least(s, fewest ? &unplaced : s->options, &least);
         *found = least;
     }
-    found->kept = budget->kind == BUDGET_LEAST || budget_keep(found->plan, limit);
+    found->kept = fewest || budget_keep(found->plan, limit);
     return ST_OK;
 }
 

@@ -7,12 +7,8 @@ static enum status emit(const struct policy_input *input, struct schedule *sched
 {
     const struct segment_settings *settings = (const void *)input->settings;
     struct node_ranges units;
-    bool *recompute;
     TRY(units_find(input->network->graph, (enum unit)settings->unit, schedule->region, &units));
-    NEW(schedule->region, recompute, (size_t)units.count);
-    for (int u = 0; u < units.count; u++) recompute[u] = true;
-    policy_segments_emit(input->network, units.range, recompute, units.count, settings->keep_saved, schedule);
-    return ST_OK;
+    return policy_uniform_emit(input->network, &units, units.count, settings, schedule);
 }
 
 static const struct setting keys[] = {POLICY_SETTING_UNIT, POLICY_SETTING_KEEP_SAVED, {.key = NULL}};

@@ -16,9 +16,7 @@ static enum status emit(const struct policy_input *input, struct schedule *sched
                 "policy: microbatch runs every layer slice by slice, but '%s' computes the whole batch at once; "
                 "expected layers without slices: 1 and whole_layers: none, or policy sliced",
                 graph->node[i].name);
-    struct schedule all = schedule_empty(schedule->region);
-    schedule_append(&all, STEP_FORWARD, 0, graph->nodes);
-    schedule_append(&all, STEP_BACKWARD, 0, graph->nodes);
+    const struct schedule all = schedule_store_all(graph->nodes, schedule->region);
     schedule_append_by_slice(schedule, &slicing, &all);
     return ST_OK;
 }

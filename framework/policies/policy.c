@@ -73,13 +73,12 @@ enum status policy_schedule(const struct policy *policy, const struct policy_inp
 
 enum status policy_plan(const struct policy *policy, const struct policy_input *input, struct plan **plan)
 {
-    struct region *region = region_create();
+    region_auto *region = region_create();
     struct schedule schedule = schedule_empty(region);
     enum status status = policy_schedule(policy, input, &schedule);
     if (status == ST_OK) *plan = plan_build(input->network, &schedule, policy_plan_options(input));
     /* a budget is kept by the arena that the search for placements finds */
     if (status == ST_OK && policy->fills && !policy_plan_options(input)->unplaced) plan_search_placement(*plan);
-    region_destroy(region);
     return status;
 }
 

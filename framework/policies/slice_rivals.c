@@ -25,7 +25,7 @@ static void append_phase(struct schedule *part, int from, int to, struct region 
  * parameters are live at a time. */
 static void add_phases(struct pool *pool, const struct node_ranges *stages, int head, int tail, int phases)
 {
-    struct region *region = region_create();
+    region_auto *region = region_create();
     struct schedule part[RIVALS_PHASES + 3] = {schedule_empty(region)};
     const int first = stages->range[head].from, last = stages->range[tail].from;
     int parts = 1, end = last, stage = tail;
@@ -39,12 +39,11 @@ static void add_phases(struct pool *pool, const struct node_ranges *stages, int 
     }
     if (first > 0) append_phase(&part[parts++], 0, first, region);
     add(pool, part, parts);
-    region_destroy(region);
 }
 
 void slice_rivals_add_batches(struct pool *pool, const struct pool *slice)
 {
-    struct region *region = region_create();
+    region_auto *region = region_create();
     const struct member *const *origin;
     const struct front front = pool_front(slice, region, &origin);
     const int last = front.count - 1, points = last < RIVALS_BATCHES ? last + 1 : RIVALS_BATCHES;
@@ -59,7 +58,6 @@ void slice_rivals_add_batches(struct pool *pool, const struct pool *slice)
         for (int i = 1; i <= cuts; i++)
             for (int k = 0; k < 2 * RIVALS_PHASES; k++) add_phases(pool, &stages, k % 2, i * all / cuts, k / 2 + 1);
     }
-    region_destroy(region);
 }
 
 /* A network whose nodes [from, to) are one, which keeps nothing but its input and its output. */
@@ -177,7 +175,7 @@ static bool reads_saved_alone(const struct network *network, int node)
 static void add_stretch(struct pool *pool, const struct network *slice, int from, int to)
 {
     const enum rng_mode rng = pool->options.lower.rng;
-    struct region *region = region_create();
+    region_auto *region = region_create();
     struct subnetwork inside;
     subnetwork_cut(slice, from, to, true, from > 0, rng, region, &inside);
     const struct points again = solve(&inside.network, RIVALS_STRETCH_POINTS, rng),
@@ -192,7 +190,6 @@ static void add_stretch(struct pool *pool, const struct network *slice, int from
     }
     optimum_destroy(again.optimum);
     optimum_destroy(around.optimum);
-    region_destroy(region);
 }
 
 bool slice_rivals_are_batches(const struct network *network)
@@ -222,7 +219,7 @@ static struct node_ranges find_stretches(const struct graph *graph, struct regio
 
 void slice_rivals_add_stretches(struct pool *pool)
 {
-    struct region *region = region_create();
+    region_auto *region = region_create();
     const struct network *slice = network_of_slice(pool->network, region);
     const struct node_ranges all = find_stretches(pool->network->graph, region);
     const int tried = all.count < RIVALS_STRETCHES ? all.count : RIVALS_STRETCHES;
@@ -230,5 +227,4 @@ void slice_rivals_add_stretches(struct pool *pool)
         const struct node_range *stretch = &all.range[i * all.count / tried - 1];
         add_stretch(pool, slice, stretch->from, stretch->to);
     }
-    region_destroy(region);
 }

@@ -3,9 +3,7 @@
 
 static enum status emit(const struct policy_input *input, struct schedule *schedule)
 {
-    const int nodes = input->network->graph->nodes;
-    schedule_append(schedule, STEP_FORWARD, 0, nodes);
-    schedule_append(schedule, STEP_BACKWARD, 0, nodes);
+    *schedule = schedule_store_all(input->network->graph->nodes, schedule->region);
     return ST_OK;
 }
 

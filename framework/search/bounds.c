@@ -459,7 +459,7 @@ static void bound_slice(const struct network *network, struct bounds *bounds, st
 
 struct bounds bounds_find(const struct network *network, size_t budget)
 {
-    struct region *region = region_create();
+    region_auto *region = region_create();
     struct bounds bounds = {.budget = budget};
     memory_floor(network, &bounds);
     for (int i = 0; i < network->graph->nodes; i++)
@@ -474,7 +474,6 @@ struct bounds bounds_find(const struct network *network, size_t budget)
         bounds.closure += closure(network, NULL, budget, region);
         bounds.best = fmax(bounds.closure, fmax(bounds.knapsack, bounds.binomial));
     }
-    region_destroy(region);
     return bounds;
 }
 

@@ -60,13 +60,9 @@ static struct network *as_written(const struct network *network, struct region *
 
 size_t budget_baseline(const struct network *network, const struct plan_options *options)
 {
-    struct region *region = region_create();
-    struct schedule schedule = schedule_empty(region);
-    schedule_append(&schedule, STEP_FORWARD, 0, network->graph->nodes);
-    schedule_append(&schedule, STEP_BACKWARD, 0, network->graph->nodes);
-    const size_t bytes = plan_cost(as_written(network, region), &schedule, &options->lower).live_peak;
-    region_destroy(region);
-    return bytes;
+    region_auto *region = region_create();
+    const struct schedule all = schedule_store_all(network->graph->nodes, region);
+    return plan_cost(as_written(network, region), &all, &options->lower).live_peak;
 }
 
 bool budget_keep(struct plan *plan, size_t limit)
@@ -107,11 +103,9 @@ enum status budget_refuse(const struct network *network, const struct budget *bu
         plan_op_text(least, least->peak_op, op), tensors);
 }
 
-size_t budget_limit(const struct network *network, const struct budget *budget, const struct plan_options *options,
-                    const struct plan *least)
+size_t budget_room(const struct network *network, const struct budget *budget, const struct plan_options *options)
 {
-    const size_t fixed = plan_static(least);
-    if (budget->kind == BUDGET_LEAST) return least->arena_bytes;
+    const size_t fixed = plan_static_of(network, options);
     if (budget->kind == BUDGET_BYTES) return budget->bytes > fixed ? (size_t)(budget->bytes - fixed) : 0;
     const double share = (double)budget_baseline(network, options) * budget->percent / 100;
     return share < (double)(SIZE_MAX / 2) ? (size_t)share : SIZE_MAX / 2;
@@ -126,19 +120,4 @@ enum status budget_evaluation(const struct plan *evaluation, size_t limit)
                 "policy.budget: an evaluation needs an arena of %s, and the budget leaves %s; it is set by %s with %s",
                 exact_bytes_text(evaluation->arena_bytes, needs), exact_bytes_text(limit, leaves),
                 plan_op_text(evaluation, evaluation->peak_op, op), tensors);
-}
-
-/* Bytes that a budget other than the least leaves for the arena. */
-size_t budget_room(const struct network *network, const struct budget *budget, const struct plan_options *options)
-{
-    const struct plan_options unplaced = {options->lower, options->state_per_parameter, .unplaced = true};
-    struct region *region = region_create();
-    struct schedule schedule = schedule_empty(region);
-    schedule_append(&schedule, STEP_FORWARD, 0, network->graph->nodes);
-    schedule_append(&schedule, STEP_BACKWARD, 0, network->graph->nodes);
-    struct plan *plan = plan_build(network, &schedule, &unplaced);
-    const size_t limit = budget_limit(network, budget, options, plan);
-    plan_destroy(plan);
-    region_destroy(region);
-    return limit;
 }

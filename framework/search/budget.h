@@ -22,12 +22,7 @@ enum status budget_check(const char *text);
  * model. */
 size_t budget_baseline(const struct network *network, const struct plan_options *options);
 
-/* Bytes that a budget leaves for the arena; least: a plan of least memory, for its static bytes and for BUDGET_LEAST.
- */
-size_t budget_limit(const struct network *network, const struct budget *budget, const struct plan_options *options,
-                    const struct plan *least);
-
-/* The same of a budget that is not the least. */
+/* Bytes that a budget other than the least leaves for the arena. */
 size_t budget_room(const struct network *network, const struct budget *budget, const struct plan_options *options);
 
 /* Whether the placed plan keeps the limit of its arena; where only its placement does not, a better one is looked for,

@@ -262,7 +262,7 @@ static void list_readers(struct closure *c)
 
 double closure_bound(const struct step_model *model, const bool *whole, size_t limit)
 {
-    struct region *region = region_create();
+    region_auto *region = region_create();
     struct closure c = {.model = model, .whole = whole, .region = region, .limit = limit};
     const size_t nodes = (size_t)model->nodes, vertices = (size_t)needed(model->nodes);
     size_t edges = 4 * nodes;
@@ -285,6 +285,5 @@ double closure_bound(const struct step_model *model, const bool *whole, size_t l
     qsort(moment, (size_t)moments, sizeof *moment, by_excess);
     for (int i = 0; i < moments && moment[i].excess && c.scanned < BOUNDS_CLOSURE_EDGES; i++)
         bound_moment(&c, &moment[i]);
-    region_destroy(region);
     return c.most;
 }

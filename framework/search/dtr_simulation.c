@@ -61,11 +61,9 @@ enum status dtr_simulation_create(const struct network *network, const struct lo
                                   struct region *region, struct dtr_simulation *simulation)
 {
     const int nodes = network->graph->nodes;
-    struct schedule schedule = schedule_empty(region);
+    const struct schedule all = schedule_store_all(nodes, region);
+    const struct lowered lowered = lower(network, &all, options, region);
     *simulation = (struct dtr_simulation){.network = network, .region = region};
-    schedule_append(&schedule, STEP_FORWARD, 0, nodes);
-    schedule_append(&schedule, STEP_BACKWARD, 0, nodes);
-    const struct lowered lowered = lower(network, &schedule, options, region);
     NEW(region, simulation->once, (size_t)nodes);
     NEW(region, simulation->gap, (size_t)nodes);
     NEW(region, simulation->first, (size_t)nodes + 1);
@@ -92,15 +90,19 @@ static enum status make_room(struct dtr_step *step, size_t bytes, const char *pa
     return ST_OK;
 }
 
+static void each_input(struct dtr_step *step, const struct node *node,
+                       void (*act)(struct dtr_residency *r, struct storage *storage))
+{
+    for (int k = 0; k < node->layer->inputs; k++)
+        if (node->inputs[k]) act(step->r, storage_of_input(step->r, node, k));
+}
+
 /* Node will run again: each of its inputs has one more use, so that an input that two of its producers need stays in
  * between. */
 static void add_due(struct dtr_step *step, int node)
 {
     step->due[node] = true;
-    for (int k = 0; k < step->graph->node[node].layer->inputs; k++) {
-        struct storage *x = storage_of_input(step->r, &step->graph->node[node], k);
-        if (x) dtr_residency_expect(step->r, x);
-    }
+    each_input(step, &step->graph->node[node], dtr_residency_expect);
 }
 
 /* The same for the producers of all that node needs and that is not resident. */
@@ -118,12 +120,6 @@ static void add_all_due(struct dtr_step *step, int node)
             add_due(step, due->inputs[k] - 1);
         }
     }
-}
-
-static void lock_inputs(struct dtr_step *step, const struct node *node)
-{
-    for (int k = 0; k < node->layer->inputs; k++)
-        if (storage_of_input(step->r, node, k)) dtr_residency_lock(step->r, storage_of_input(step->r, node, k));
 }
 
 /* The producer of the first input that is not resident; -1: all are. */
@@ -145,7 +141,7 @@ static enum status begin(struct dtr_step *step, int node)
         return fail(ST_SPEC, "%d recomputations, the last of '%s': too many", step->recomputations,
                     step->graph->node[node].name);
     add_all_due(step, node);
-    lock_inputs(step, &step->graph->node[node]);
+    each_input(step, &step->graph->node[node], dtr_residency_lock);
     step->pending[step->pendings++] = node;
     return ST_OK;
 }
@@ -170,17 +166,9 @@ static enum status obtain(struct dtr_step *step, int node)
 /* Locks the inputs of a node and computes those that are not resident. */
 static enum status hold_inputs(struct dtr_step *step, const struct node *node)
 {
-    lock_inputs(step, node);
+    each_input(step, node, dtr_residency_lock);
     for (int missing; (missing = missing_input(step, node)) >= 0;) TRY(obtain(step, missing));
     return ST_OK;
-}
-
-static void read_inputs(struct dtr_step *step, const struct node *node)
-{
-    for (int k = 0; k < node->layer->inputs; k++) {
-        struct storage *x = storage_of_input(step->r, node, k);
-        if (x) dtr_residency_read(step->r, x);
-    }
 }
 
 /* The input that the output can overwrite, where no other pending op needs it; else NULL. */
@@ -225,7 +213,7 @@ static enum status run(struct dtr_step *step, int n)
         step->once += step->simulation->once[n];
         r->forward = n + 1;
     }
-    read_inputs(step, node);
+    each_input(step, node, dtr_residency_read);
     if (x && x->resident) dtr_residency_leave(r, x);
     if (!y->resident) dtr_residency_appear(r, y);
     if (save) dtr_residency_appear(r, saved);
@@ -282,7 +270,7 @@ static enum status backward(struct dtr_step *step, int n)
 enum status dtr_simulation_schedule(const struct dtr_simulation *simulation, size_t limit, struct schedule *schedule,
                                     struct dtr_result *result)
 {
-    struct region *region = region_create();
+    region_auto *region = region_create();
     struct dtr_step step = {
         .simulation = simulation, .graph = simulation->network->graph, .schedule = schedule, .limit = limit};
     enum status status = ST_OK;
@@ -298,6 +286,5 @@ enum status dtr_simulation_schedule(const struct dtr_simulation *simulation, siz
     for (int n = step.graph->nodes - 1; status == ST_OK && n >= 0; n--) status = backward(&step, n);
     assert(status != ST_OK || step.r->held == 0);
     *result = (struct dtr_result){step.peak, step.r->evictions};
-    region_destroy(region);
     return status;
 }

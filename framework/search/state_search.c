@@ -118,7 +118,7 @@ static size_t read_outside(const struct search *s, int event, unsigned char *cou
 static void find_tight(struct search *s, struct frontier *l)
 {
     const struct step_model *m = s->model;
-    struct region *region = region_create();
+    region_auto *region = region_create();
     struct needs until = {0};
     size_t outside = 0;
     unsigned char *counted = NULL;
@@ -135,7 +135,6 @@ static void find_tight(struct search *s, struct frontier *l)
     }
     for (int i = 0; i < l->event - s->back; i++)
         if (!i || l->tight[i].bytes > l->tight[l->tights - 1].bytes) l->tight[l->tights++] = l->tight[i];
-    region_destroy(region);
 }
 
 static void begin(struct search *s, int event, struct frontier *l)

@@ -84,10 +84,8 @@ struct step_model step_model_create(const struct network *network, const struct 
 {
     const int nodes = network->graph->nodes;
     struct step_model m = {.network = network, .nodes = nodes};
-    struct schedule all = schedule_empty(region);
+    const struct schedule all = schedule_store_all(nodes, region);
     size_t *during, *before;
-    schedule_append(&all, STEP_FORWARD, 0, nodes);
-    schedule_append(&all, STEP_BACKWARD, 0, nodes);
     const struct lowered l = lower(network, &all, options, region);
     list_bytes(&l, region, &during, &before);
     list_nodes(&m, region);

@@ -217,7 +217,7 @@ static void measure_tail(const struct subnetwork *subnetwork, int outlives, stru
 
 static void measure_stage(const struct network *network, enum rng_mode rng, struct stage *stage)
 {
-    struct region *scratch = region_create();
+    region_auto *scratch = region_create();
     for (int outlives = 0; outlives < 2; outlives++) {
         struct subnetwork subnetwork;
         subnetwork_cut(network, stage->nodes.from, stage->nodes.to, true, outlives, rng, scratch, &subnetwork);
@@ -228,7 +228,6 @@ static void measure_stage(const struct network *network, enum rng_mode rng, stru
         stage->time = p.forward_time;
         measure_tail(&subnetwork, outlives, scratch, &stage->tail);
     }
-    region_destroy(scratch);
 }
 
 static bool same_footprint(const struct footprint *a, const struct footprint *b)

@@ -44,7 +44,7 @@ enum status plan_bounds(const struct plan *plan, const struct policy *policy, co
     if (!text) return ST_OK;
     TRY(budget_parse(text, &budget));
     if (budget.kind == BUDGET_LEAST) return ST_OK;
-    *within = bounds_find(plan->network, budget_limit(plan->network, &budget, options, plan));
+    *within = bounds_find(plan->network, budget_room(plan->network, &budget, options));
     return check_bound(plan, within);
 }
 
