@@ -48,19 +48,27 @@ static bool fit_turns(struct winograd *w, int64_t threads, int64_t room)
     }
 }
 
+/* Each thread has its own scratch where each has two spans at least, and all fit. */
+static bool fit_spans(struct winograd *w, int64_t threads, int64_t room)
+{
+    const int64_t floats = winograd_gradients_floats(w);
+    w->workers = ratio_up(w->tiles, w->span) >= 2 * threads && threads * floats <= room ? threads : 1;
+    w->scratch = (size_t)(w->workers * floats) * sizeof(float);
+    return floats <= room;
+}
+
 /* Turns of channels whose gradients fit. */
-static bool fit_gradients(struct winograd *w, int64_t room)
+static bool fit_gradients(struct winograd *w, int64_t threads, int64_t room)
 {
     w->outputs = multiple(w->to.channels, TURN_LEAST);
-    for (;;) {
-        w->scratch = winograd_gradients_scratch(w);
-        if ((int64_t)(w->scratch / sizeof(float)) <= room) return true;
+    while (!fit_spans(w, threads, room)) {
         if (w->inputs <= CHANNELS_STEP && w->outputs == TURN_LEAST) return false;
         if (w->outputs >= w->inputs && w->outputs > TURN_LEAST)
             w->outputs = multiple(w->outputs / 2, TURN_LEAST);
         else
             w->inputs = multiple(w->inputs / 2, CHANNELS_STEP);
     }
+    return true;
 }
 
 bool winograd_make(enum conv_pass pass, const struct extent *x, const struct extent *y, int64_t kernel, int64_t padding,
@@ -76,7 +84,7 @@ bool winograd_make(enum conv_pass pass, const struct extent *x, const struct ext
     w->span = kernel == 3 ? w->tiles : TILES_SPAN;
     w->inputs = w->from.channels;
     const int64_t room = (int64_t)(scratch_within(limit) / sizeof(float));
-    return pass == CONV_PARAMS ? fit_gradients(w, room) : fit_turns(w, threads, room);
+    return pass == CONV_PARAMS ? fit_gradients(w, threads, room) : fit_turns(w, threads, room);
 }
 
 /* The points of LANES outputs, of which count exist, for one input; weights: of the first one. kernel: w's, a constant

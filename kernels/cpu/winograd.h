@@ -68,7 +68,8 @@ struct winograd {
     int64_t batch, padding, high, wide, tiles; /* tiles of an image, and of the batch */
     int64_t inputs, outputs;                   /* channels of a turn: PARAMS takes turns of both, others of outputs */
     int64_t span;                              /* tiles of a span of PARAMS */
-    int64_t block, workers;                    /* tiles that a thread works on at once, threads; not of PARAMS */
+    int64_t block;                             /* tiles that a thread works on at once; not of PARAMS */
+    int64_t workers;                           /* threads with scratch of their own; of PARAMS 1: all share one */
     size_t scratch;
 };
 
@@ -98,8 +99,8 @@ static inline struct tile patch_of(const struct winograd *w, struct tile tile)
     return (struct tile){tile.sample, tile.y - w->padding, tile.x - w->padding};
 }
 
-/* Bytes for the gradients of inputs and outputs at a time. */
-size_t winograd_gradients_scratch(const struct winograd *w);
+/* Floats for the gradients of inputs and outputs at a time. */
+int64_t winograd_gradients_floats(const struct winograd *w);
 
 /* weights: O I H W; bias may be NULL. places: of a pool, else not used; the forward writes them, unless NULL. */
 void winograd_apply(const struct winograd *w, const float *x, const float *weights, const float *bias, bool relu,

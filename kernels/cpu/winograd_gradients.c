@@ -1,5 +1,6 @@
-/* The gradients of the weights and the bias, as winograd.h defines them. The threads share a block of tiles: each
- * transforms some of its tiles, then adds some of its products. */
+/* The gradients of the weights and the bias, as winograd.h defines them. Where there are spans enough, each thread sums
+ * some of them alone. Else the threads share a block of tiles: each transforms some of its tiles, then adds some of its
+ * products. */
 #include <omp.h>
 
 #include "winograd.h"
@@ -22,10 +23,10 @@ static struct distances distances_of(const struct winograd *w)
     return d;
 }
 
-size_t winograd_gradients_scratch(const struct winograd *w)
+int64_t winograd_gradients_floats(const struct winograd *w)
 {
     const struct distances d = distances_of(w);
-    return (size_t)(POINTS * (d.v_point + d.w_point + d.u_point) + (TILES_BLOCK + 1) * w->outputs) * sizeof(float);
+    return POINTS * (d.v_point + d.w_point + d.u_point) + (TILES_BLOCK + 1) * w->outputs;
 }
 
 /* Some inputs and outputs, and where their points and products lie. */
@@ -64,28 +65,30 @@ static __attribute__((noinline)) void panel_products(const struct winograd *w, c
                        v + c + 2 * ROWS, d.v_tile);
 }
 
-static bool ends_span(const struct winograd *w, int64_t start)
-{
-    return start + TILES_BLOCK >= w->tiles || (start + TILES_BLOCK) % w->span == 0;
-}
-
 /* to = or += x. */
-INLINED lanes sum_into(lanes x, float *to, int64_t count, bool add)
+INLINED void sum_into(lanes x, float *to, int64_t count, bool add)
 {
     if (add) x = lanes_load_part(to, count) + x;
     lanes_store_part(to, x, count);
-    return x;
 }
 
-/* Adds the bias's gradients over the tiles of the block from start on, and those of a span after its last block. */
-static void bias_sums(const struct winograd *w, const struct turn *turn, int64_t start, int64_t tiles, float *bias)
+/* The bias's gradients over the tiles of a block, assigned or added to those of the span. */
+static void bias_sums(const struct winograd *w, const struct turn *turn, int64_t tiles, bool add)
 {
     for (int64_t k = 0; k < turn->outputs; k += LANES) {
         const int64_t count = lesser(LANES, turn->outputs - k);
         lanes sum = {0};
         for (int64_t t = 0; t < tiles; t++) sum += lanes_load_part(turn->sums + t * w->outputs + k, count);
-        sum = sum_into(sum, turn->span + k, count, start % w->span > 0);
-        if (ends_span(w, start)) sum_into(sum, bias + turn->first_output + k, count, start >= w->span);
+        sum_into(sum, turn->span + k, count, add);
+    }
+}
+
+/* Those of a span. */
+static void bias_results(const struct turn *turn, bool add, float *bias)
+{
+    for (int64_t k = 0; k < turn->outputs; k += LANES) {
+        const int64_t count = lesser(LANES, turn->outputs - k);
+        sum_into(lanes_load_part(turn->span + k, count), bias + turn->first_output + k, count, add);
     }
 }
 
@@ -112,10 +115,29 @@ INLINED void weights_result(int kernel, const float *u, int64_t stride, int64_t 
         }
 }
 
-static void turn_results(const struct winograd *w, const struct turn *turn, bool add, float *weights)
+/* The sums of the tiles from first to end, which are a span, by all threads of the region. */
+static void span_sums(const struct winograd *w, const struct turn *turn, int64_t first, int64_t end)
+{
+    const int64_t panels = ratio_up(turn->outputs, PANEL), share = ratio_up(TILES_BLOCK, omp_get_num_threads());
+    for (int64_t start = first; start < end; start += TILES_BLOCK) {
+        const int64_t tiles = lesser(TILES_BLOCK, end - start);
+#pragma omp for schedule(static)
+        for (int64_t t = 0; t < tiles; t += share) tile_points(w, turn, start + t, t, lesser(share, tiles - t));
+#pragma omp single nowait
+        bias_sums(w, turn, tiles, start > first);
+#pragma omp for collapse(2) schedule(static)
+        for (int64_t p = 0; p < POINTS; p++)
+            for (int64_t k = 0; k < panels; k++) panel_products(w, turn, p, k, tiles, start > first);
+    }
+}
+
+/* The gradients of a span, assigned or added, by all threads of the region. */
+static void span_results(const struct winograd *w, const struct turn *turn, bool add, float *weights, float *bias)
 {
     const struct distances d = distances_of(w);
     const int64_t input = w->kernel * w->kernel, output = w->from.channels * input;
+#pragma omp single nowait
+    if (bias != NULL) bias_results(turn, add, bias);
 #pragma omp for collapse(2) schedule(static)
     for (int64_t k = 0; k < turn->outputs; k += LANES)
         for (int64_t c = 0; c < turn->inputs; c++) {
@@ -129,25 +151,45 @@ static void turn_results(const struct winograd *w, const struct turn *turn, bool
         }
 }
 
-static void turn_gradients(const struct winograd *w, const struct turn *turn, float *weights, float *bias)
+/* The scratch of a thread, where each has its own; what a block has no tiles for is zeros. */
+static struct turn turn_of(const struct winograd *w, const struct turn *turn, int64_t thread)
 {
     const struct distances d = distances_of(w);
     const int64_t panels = ratio_up(turn->outputs, PANEL), last = turn->outputs % PANEL;
-    clear_margin(turn->v + turn->inputs, d.v_point, d.v_tile, TILES_BLOCK, SKEW);
-    if (last > 0) clear_margin(turn->w + (panels - 1) * d.w_panel + last, d.w_point, PANEL, TILES_BLOCK, PANEL - last);
+    struct turn own = *turn;
+    own.v += thread * winograd_gradients_floats(w);
+    own.w = own.v + POINTS * d.v_point;
+    own.u = own.w + POINTS * d.w_point;
+    own.sums = own.u + POINTS * d.u_point;
+    own.span = own.sums + TILES_BLOCK * w->outputs;
+    clear_margin(own.v + own.inputs, d.v_point, d.v_tile, TILES_BLOCK, SKEW);
+    if (last > 0) clear_margin(own.w + (panels - 1) * d.w_panel + last, d.w_point, PANEL, TILES_BLOCK, PANEL - last);
+    return own;
+}
+
+static void share_blocks(const struct winograd *w, const struct turn *turn, float *weights, float *bias)
+{
+    const struct turn all = turn_of(w, turn, 0);
+#pragma omp parallel
+    for (int64_t first = 0; first < w->tiles; first += w->span) {
+        span_sums(w, &all, first, lesser(first + w->span, w->tiles));
+        span_results(w, &all, first > 0, weights, bias);
+    }
+}
+
+/* A region of one thread is within that of all. */
+static void share_spans(const struct winograd *w, const struct turn *turn, float *weights, float *bias)
+{
 #pragma omp parallel
     {
-        const int64_t share = ratio_up(TILES_BLOCK, omp_get_num_threads());
-        for (int64_t start = 0; start < w->tiles; start += TILES_BLOCK) {
-            const int64_t tiles = lesser(TILES_BLOCK, w->tiles - start);
-#pragma omp for schedule(static)
-            for (int64_t t = 0; t < tiles; t += share) tile_points(w, turn, start + t, t, lesser(share, tiles - t));
-#pragma omp single nowait
-            if (bias != NULL) bias_sums(w, turn, start, tiles, bias);
-#pragma omp for collapse(2) schedule(static)
-            for (int64_t p = 0; p < POINTS; p++)
-                for (int64_t k = 0; k < panels; k++) panel_products(w, turn, p, k, tiles, start % w->span > 0);
-            if (ends_span(w, start)) turn_results(w, turn, start >= w->span, weights);
+        const struct turn own = turn_of(w, turn, omp_get_thread_num());
+#pragma omp for ordered schedule(static, 1)
+        for (int64_t first = 0; first < w->tiles; first += w->span) {
+#pragma omp parallel num_threads(1)
+            span_sums(w, &own, first, lesser(first + w->span, w->tiles));
+#pragma omp ordered
+#pragma omp parallel num_threads(1)
+            span_results(w, &own, first > 0, weights, bias);
         }
     }
 }
@@ -155,9 +197,7 @@ static void turn_gradients(const struct winograd *w, const struct turn *turn, fl
 void winograd_gradients(const struct winograd *w, const float *x, const float *dy, const uint8_t *places,
                         float *weights, float *bias, float *scratch)
 {
-    const struct distances d = distances_of(w);
     const int64_t inputs = w->from.channels, outputs = w->to.channels;
-    float *const u = scratch + POINTS * (d.v_point + d.w_point);
     for (int64_t c = 0; c < inputs; c += w->inputs)
         for (int64_t k = 0; k < outputs; k += w->outputs) {
             const struct turn turn = {.x = x,
@@ -167,11 +207,10 @@ void winograd_gradients(const struct winograd *w, const float *x, const float *d
                                       .inputs = lesser(w->inputs, inputs - c),
                                       .first_output = k,
                                       .outputs = lesser(w->outputs, outputs - k),
-                                      .v = scratch,
-                                      .w = scratch + POINTS * d.v_point,
-                                      .u = u,
-                                      .sums = u + POINTS * d.u_point,
-                                      .span = u + POINTS * d.u_point + TILES_BLOCK * w->outputs};
-            turn_gradients(w, &turn, weights, bias);
+                                      .v = scratch};
+            if (omp_get_max_threads() <= w->workers)
+                share_spans(w, &turn, weights, bias);
+            else
+                share_blocks(w, &turn, weights, bias);
         }
 }

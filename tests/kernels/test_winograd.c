@@ -358,6 +358,7 @@ Test(winograd, has_the_bits_of_its_definition, .timeout = 300)
         {5, 3, 5, 5, 7, 5, 0, false, true},     {5, 2, 6, 7, 40, 70, 1, true, true},
         {5, 3, 17, 19, 10, 9, 3, false, true},  {5, 2, 5, 40, 40, 20, 4, true, true},
         {5, 2, 7, 6, 1, 10, 5, false, false},   {5, 1, 100, 90, 2, 10, 2, true, true},
+        {5, 2, 200, 190, 2, 3, 2, false, true}, /* spans for three threads */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct problem p = problem_make(rows[i].kernel, rows[i].batch, rows[i].height, rows[i].width, rows[i].inputs,
