@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "analysis/compare.h"
-#include "result/result.h"
+#include "result/result_read.h"
 #include "tests/support/altered_files.h"
 #include "tests/support/made_runs.h"
 #include "tests/support/policy_text.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "result/record_plan.h"
-#include "result/result.h"
+#include "result/result_read.h"
 #include "tests/support/altered_files.h"
 #include "tests/support/cli.h"
 #include "tests/support/made_runs.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "result/result.h"
+#include "result/result_read.h"
 #include "tests/support/altered_files.h"
 #include "tests/support/cli.h"
 #include "tests/support/dataset_files.h"

@@ -8,7 +8,7 @@
 #include "analysis/policy_grid.h"
 #include "base/units.h"
 #include "job/machine.h"
-#include "result/result.h"
+#include "result/result_read.h"
 #include "tests/support/made_runs.h"
 
 static const size_t left = 123456789;

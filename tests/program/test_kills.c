@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "result/result.h"
+#include "result/result_read.h"
 #include "tests/support/cli.h"
 #include "tests/support/h5_contents.h"
 #include "tests/support/made_runs.h"

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "result/result.h"
+#include "result/result_read.h"
 #include "tests/support/altered_files.h"
 #include "tests/support/background_runs.h"
 #include "tests/support/cli.h"

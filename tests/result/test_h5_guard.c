@@ -9,7 +9,7 @@
 
 #include "build.h"
 #include "report/show.h"
-#include "result/result.h"
+#include "result/result_read.h"
 #include "tests/support/altered_files.h"
 #include "tests/support/made_runs.h"
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "result/result.h"
+#include "result/result_read.h"
 #include "tests/support/altered_files.h"
 #include "tests/support/cli.h"
 #include "tests/support/made_runs.h"

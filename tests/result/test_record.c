@@ -13,7 +13,7 @@
 
 #include "job/run_id.h"
 #include "result/record.h"
-#include "result/result.h"
+#include "result/result_read.h"
 #include "tests/support/altered_files.h"
 #include "tests/support/layer_settings.h"
 #include "tests/support/made_runs.h"

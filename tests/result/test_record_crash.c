@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "result/record_file.h"
-#include "result/result.h"
+#include "result/result_read.h"
 #include "tests/support/file_writes.h"
 #include "tests/support/made_runs.h"
 

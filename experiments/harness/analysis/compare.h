@@ -2,7 +2,7 @@
 #pragma once
 
 #include "analysis/json_tree.h"
-#include "result/result.h"
+#include "result/result_read.h"
 
 /* The deterministic columns of a step, in the order in which a difference is looked for. */
 enum step_column {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "plan/plan_data.h"
-#include "result/result.h"
+#include "result/result_read.h"
 
 /* By their plans, equal files prove something where one stores everything (the baseline), and the other (the variant)
  * has a plan of another hash, which recomputes something that a backward reads, or runs slices in another order.

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "job/job.h"
-#include "result/result.h"
+#include "result/result_read.h"
 #include "spec/spec.h"
 
 enum { OVERRIDE_PLAN, OVERRIDE_COSTS, OVERRIDE_RESULTS, OVERRIDES };

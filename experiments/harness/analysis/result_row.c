@@ -10,7 +10,7 @@
 #include "analysis/compare.h"
 #include "base/work.h"
 #include "numerics/digest.h"
-#include "result/result.h"
+#include "result/result_read.h"
 #include "spec/spec.h"
 #include "spec/spec_settings.h"
 #include "yaml/yaml_tree.h"

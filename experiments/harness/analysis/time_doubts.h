@@ -1,7 +1,7 @@
 /* Whether measured times can be what they seem: a busy machine delays one run more than another. */
 #pragma once
 
-#include "result/result.h"
+#include "result/result_read.h"
 
 /* Why the times of two runs, called by those names, may mislead; NULL: nothing speaks against them. The text is in a's
  * region. Looked at are best-case steps (the one that is planned to take longer must not be faster by more than 5 %,

@@ -7,7 +7,7 @@
 #include "job/run_id.h"
 #include "plan/plan_data.h"
 #include "result/provenance.h"
-#include "result/result.h"
+#include "result/result_read.h"
 #include "spec/spec.h"
 
 enum steps_found { STEPS_NOT_ASKED, STEPS_NONE, STEPS_NOT_RUN, STEPS_SAME, STEPS_DIFFER, STEPS_CLOSE };

@@ -8,7 +8,7 @@
 #include "base/units.h"
 #include "build.h"
 #include "report/show.h"
-#include "result/result.h"
+#include "result/result_read.h"
 
 /* A copy of a run that is there already is left out. */
 static enum status find_name(struct bundle *b, const char *path, const char *name, bool *there)

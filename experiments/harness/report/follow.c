@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "result/record_file.h"
-#include "result/result.h"
+#include "result/result_read.h"
 #include "run/progress.h"
 #include "spec/spec.h"
 #include "yaml/yaml_tree.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "analysis/json_tree.h"
-#include "result/result.h"
+#include "result/result_read.h"
 
 /* The ops of a file's plan with their live bytes by category, its buffers, and of each node what is kept, what is
  * recomputed and why. ST_SPEC: the file has no plan, or it contradicts itself. */

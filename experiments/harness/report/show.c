@@ -9,7 +9,7 @@
 #include "report/commands.h"
 #include "report/text_table.h"
 #include "result/record.h"
-#include "result/result.h"
+#include "result/result_read.h"
 
 enum { ROWS_SHOWN = 20 };
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "analysis/json_tree.h"
-#include "result/result.h"
+#include "result/result_read.h"
 #include "result/table.h"
 
 /* What was run, planned and measured, a line a step; provenance: on what, too. A .part shows its committed steps. json:

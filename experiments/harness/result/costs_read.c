@@ -8,7 +8,7 @@
 #include "check/simulate.h"
 #include "job/machine.h"
 #include "result/record_plan.h"
-#include "result/result.h"
+#include "result/result_read.h"
 
 static const char remedy[] = "expected the result file of a run of this model and batch with two steps or more";
 

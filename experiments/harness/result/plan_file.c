@@ -9,7 +9,7 @@
 #include "result/h5_write.h"
 #include "result/record.h"
 #include "result/record_plan.h"
-#include "result/result.h"
+#include "result/result_read.h"
 #include "yaml/new_file.h"
 
 static const char planned[] = "planned"; /* the status of a plan file */

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "job/job.h"
-#include "result/result.h"
+#include "result/result_read.h"
 
 void provenance_write(struct h5 *h5, const struct job *job);
 

@@ -4,7 +4,7 @@
 
 #include "job/job.h"
 #include "job/run_id.h"
-#include "result/result.h"
+#include "result/result_read.h"
 #include "result/table.h"
 #include "train/training_step.h"
 

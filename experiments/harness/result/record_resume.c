@@ -58,21 +58,9 @@ static void write_pieces(struct h5 *h5, struct result *past, uint32_t state)
     table_write(h5, "/pieces", "piece", record_piece_columns, count, piece, sizeof *piece);
 }
 
-/* Evaluations whose row is committed: one may have been added only in part. */
-static uint64_t evaluations(struct result *past)
-{
-    uint64_t rows = h5_rows_stored(&past->h5, "/eval/committed");
-    uint8_t committed = 0;
-    for (; rows; rows--) {
-        h5_read_rows(&past->h5, "/eval/committed", NUMBER_U8, 1, rows - 1, 1, &committed);
-        if (committed) break;
-    }
-    return rows;
-}
-
 bool record_last_eval(struct result *past, struct eval_record *eval)
 {
-    const uint64_t rows = evaluations(past);
+    const uint64_t rows = result_committed_rows(past, "/eval/committed");
     if (!rows) return false;
     h5_read_rows(&past->h5, "/eval/step", NUMBER_U32, 1, rows - 1, 1, &eval->step);
     h5_read_rows(&past->h5, "/eval/accuracy", NUMBER_F32, 1, rows - 1, 1, &eval->accuracy);
@@ -99,7 +87,8 @@ enum status record_pieces(struct h5 *h5, const struct spec *spec, struct result 
 {
     write_pieces(h5, past, state);
     if (!past) return ST_OK;
-    uint64_t counts[OFS] = {[STEPS] = past->steps, [EVALUATIONS] = evaluations(past), [ALL] = UINT64_MAX};
+    uint64_t counts[OFS] = {
+        [STEPS] = past->steps, [EVALUATIONS] = result_committed_rows(past, "/eval/committed"), [ALL] = UINT64_MAX};
     for (size_t i = 0; i < past->steps; i++) counts[MEMORY_STEPS] += record_wants_memory(spec, (int64_t)i);
     h5_copy_rows(h5, &past->h5, rows_of, counts);
     if (h5_status(&past->h5) != ST_OK)

@@ -1,5 +1,5 @@
 /* Contract: an inconsistent file is refused with a message about what is wrong; nothing is guessed. */
-#include "result/result.h"
+#include "result/result_read.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -145,10 +145,21 @@ static const struct {
 };
 enum { STEP_COLUMNS = sizeof step_columns / sizeof *step_columns };
 
+uint64_t result_committed_rows(struct result *r, const char *path)
+{
+    uint64_t rows = (r->whole ? h5_rows : h5_rows_stored)(&r->h5, path);
+    uint8_t committed = r->whole;
+    while (rows && !committed) {
+        h5_read_rows(&r->h5, path, NUMBER_U8, 1, rows - 1, 1, &committed);
+        rows -= !committed;
+    }
+    return rows;
+}
+
 /* Every column is checked before memory is allocated for any. */
 static enum status read_steps(struct result *r)
 {
-    r->steps = (r->whole ? h5_rows : h5_rows_stored)(&r->h5, "/steps/committed");
+    r->steps = result_committed_rows(r, "/steps/committed");
     for (size_t i = 0; i < STEP_COLUMNS; i++)
         h5_expect_rows(&r->h5, step_columns[i].path, step_columns[i].number, step_columns[i].width, r->steps);
     TRY(h5_status(&r->h5));
@@ -158,7 +169,6 @@ static enum status read_steps(struct result *r)
         memcpy((char *)r + step_columns[i].member, &rows, sizeof rows);
         h5_read_rows(&r->h5, step_columns[i].path, step_columns[i].number, width, 0, r->steps, rows);
     }
-    while (!r->whole && r->steps && !r->committed[r->steps - 1]) r->steps--; /* extended, then its writing failed */
     for (size_t i = 0; i < r->steps; i++) r->live_peak = r->live[i] > r->live_peak ? r->live[i] : r->live_peak;
     r->timing = timing_of(r->total_ns, r->steps);
     TRY(h5_status(&r->h5));

@@ -50,6 +50,10 @@ void result_close(struct result *result);
 #define result_auto struct result __attribute__((cleanup(result_end)))
 static inline void result_end(struct result **result) { result_close(*result); }
 
+/* Rows of a table that count, by its column `committed` at path; behind them there may be one that was added only in
+ * part, when its writing failed. */
+uint64_t result_committed_rows(struct result *result, const char *path);
+
 /* The first rows of a column of numbers, which the file must have before memory is taken; no rows where they cannot be
  * read: see h5_status(). */
 void *result_column(struct result *result, const char *path, enum number number, size_t width, uint64_t rows);
