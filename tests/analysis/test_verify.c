@@ -123,7 +123,7 @@ static void judge(const struct network *network, const struct schedule *schedule
     region_destroy(region);
 }
 
-Test(verify, every_alteration_of_every_policys_plans_is_noticed, .timeout = 600)
+Test(verify, every_alteration_of_every_policys_plans_is_noticed, .timeout = 1800)
 {
     schedules_visit(judge);
     const int unsliced = judged;
