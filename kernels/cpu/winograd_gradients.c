@@ -83,7 +83,7 @@ static void bias_sums(const struct winograd *w, const struct turn *turn, int64_t
     }
 }
 
-/* Those of a span. */
+/* The bias's gradients of a span, assigned or added to those of all. */
 static void bias_results(const struct turn *turn, bool add, float *bias)
 {
     for (int64_t k = 0; k < turn->outputs; k += LANES) {
@@ -115,8 +115,8 @@ INLINED void weights_result(int kernel, const float *u, int64_t stride, int64_t 
         }
 }
 
-/* The sums of the tiles from first to end, which are a span, by all threads of the region. */
-static void span_sums(const struct winograd *w, const struct turn *turn, int64_t first, int64_t end)
+/* The sums of the tiles from first to end, which are a span, by all threads of the region; bias: also of the bias. */
+static void span_sums(const struct winograd *w, const struct turn *turn, int64_t first, int64_t end, bool bias)
 {
     const int64_t panels = ratio_up(turn->outputs, PANEL), share = ratio_up(TILES_BLOCK, omp_get_num_threads());
     for (int64_t start = first; start < end; start += TILES_BLOCK) {
@@ -124,7 +124,7 @@ static void span_sums(const struct winograd *w, const struct turn *turn, int64_t
 #pragma omp for schedule(static)
         for (int64_t t = 0; t < tiles; t += share) tile_points(w, turn, start + t, t, lesser(share, tiles - t));
 #pragma omp single nowait
-        bias_sums(w, turn, tiles, start > first);
+        if (bias) bias_sums(w, turn, tiles, start > first);
 #pragma omp for collapse(2) schedule(static)
         for (int64_t p = 0; p < POINTS; p++)
             for (int64_t k = 0; k < panels; k++) panel_products(w, turn, p, k, tiles, start > first);
@@ -151,7 +151,7 @@ static void span_results(const struct winograd *w, const struct turn *turn, bool
         }
 }
 
-/* The scratch of a thread, where each has its own; what a block has no tiles for is zeros. */
+/* The turn with the scratch of a thread, whose rows end with zeros where there are no more channels. */
 static struct turn turn_of(const struct winograd *w, const struct turn *turn, int64_t thread)
 {
     const struct distances d = distances_of(w);
@@ -172,7 +172,7 @@ static void share_blocks(const struct winograd *w, const struct turn *turn, floa
     const struct turn all = turn_of(w, turn, 0);
 #pragma omp parallel
     for (int64_t first = 0; first < w->tiles; first += w->span) {
-        span_sums(w, &all, first, lesser(first + w->span, w->tiles));
+        span_sums(w, &all, first, lesser(first + w->span, w->tiles), bias != NULL);
         span_results(w, &all, first > 0, weights, bias);
     }
 }
@@ -186,7 +186,7 @@ static void share_spans(const struct winograd *w, const struct turn *turn, float
 #pragma omp for ordered schedule(static, 1)
         for (int64_t first = 0; first < w->tiles; first += w->span) {
 #pragma omp parallel num_threads(1)
-            span_sums(w, &own, first, lesser(first + w->span, w->tiles));
+            span_sums(w, &own, first, lesser(first + w->span, w->tiles), bias != NULL);
 #pragma omp ordered
 #pragma omp parallel num_threads(1)
             span_results(w, &own, first > 0, weights, bias);
