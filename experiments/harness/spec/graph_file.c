@@ -243,6 +243,9 @@ static enum status load(struct spec *spec, struct network **network)
     if (root->kind == YAML_MAP) overrides_apply(&b->yaml, root, spec->overrides, spec->override, keys);
     spec->root = root;
     read_file(b, root, spec);
+    if (spec->scaled_from && !spec->batch)
+        yaml_read_error(&b->yaml, yaml_tree_get(root, "scaled_from"), NULL, "scaled_from",
+                        "needs the key batch, to which sizes and times are scaled");
     if (spec->scaled_from) b->batch = spec->scaled_from;
     if (b->batch != spec->batch) spec->scaled_from = b->batch;
     if (!errors_count(errors) && graph_build_network(b, spec->batch, &at, network) != ST_OK)
