@@ -23,7 +23,8 @@ static int64_t patch_count(const struct patches *p, int64_t batch) { return batc
 static void pack_patches(const void *of, const struct block *part, float *to, int64_t stride)
 {
     const struct task *task = of;
-    patches_gather(&task->patches, part->row, part->rows, part->term, part->terms, to, stride);
+    patches_gather(&task->patches, part->row, part->rows, part->term, part->terms, to,
+                   (struct panels){part->terms, 0, stride});
 }
 
 /* Weights of a panel, for some terms at a time, whose weights of a column lie near each other. */
@@ -45,7 +46,6 @@ static void pack_panel(const struct task *task, const struct block *part, int64_
             for (int64_t i = 0; i < count; i++, from += task->to_column)
                 for (int64_t t = 0; t < terms; t++) to[t * PANEL + i] = from[at[t]];
         }
-        for (int64_t t = 0; t < terms; t++) memset(to + t * PANEL + count, 0, (size_t)(PANEL - count) * sizeof *to);
     }
 }
 
@@ -55,14 +55,6 @@ static void pack_weights(const void *of, const struct block *part, float *to, in
         pack_panel(of, part, c, lesser(PANEL, part->columns - c), to);
 }
 
-static struct stream stream_pixels(const void *of, const struct block *part, int64_t lines, int64_t number)
-{
-    const struct task *task = of;
-    if (part->term > 0) return (struct stream){NULL};
-    const struct stream stream = patches_stream(&task->patches, part->row, part->rows, lines, &number);
-    return stream.from != NULL ? stream : pixels_stream(&task->pixels, part->row, part->rows, lines, &number);
-}
-
 static void write_pixels(const void *of, const struct block *part, const float *sums, int64_t stride)
 {
     const struct task *task = of;
@@ -70,30 +62,21 @@ static void write_pixels(const void *of, const struct block *part, const float *
 }
 
 /* Of the weights' gradients a row is a number of a patch, and the last one ones, for the bias. */
-static void pack_numbers(const void *of, const struct block *part, float *to, int64_t stride)
+static void pack_numbers(const void *of, const struct block *part, float *to, int64_t distance)
 {
     const struct task *task = of;
     const int64_t numbers = patch_terms(&task->patches), some = lesser(part->rows, numbers - part->row);
-    patches_gather(&task->patches, part->term, part->terms, part->row, some, to, stride);
-    for (int64_t t = 0; t < part->terms && some < part->rows; t++) to[t * stride + some] = 1;
+    patches_gather(&task->patches, part->term, part->terms, part->row, some, to,
+                   (struct panels){ROWS_MOST, distance, ROWS_MOST});
+    for (int64_t t = 0; t < part->terms && some < part->rows; t++)
+        to[some / ROWS_MOST * distance + t * ROWS_MOST + some % ROWS_MOST] = 1;
 }
 
 static void pack_gradient(const void *of, const struct block *part, float *to, int64_t distance)
 {
     const struct task *task = of;
-    for (int64_t c = 0; c < part->columns; c += PANEL, to += distance) {
-        const int64_t count = lesser(PANEL, part->columns - c);
-        patches_gather(&task->gradient, part->term, part->terms, part->column + c, count, to, PANEL);
-        for (int64_t t = 0; t < part->terms && count < PANEL; t++)
-            memset(to + t * PANEL + count, 0, (size_t)(PANEL - count) * sizeof *to);
-    }
-}
-
-static struct stream stream_gradient(const void *of, const struct block *part, int64_t lines, int64_t number)
-{
-    const struct task *task = of;
-    const struct stream stream = patches_stream(&task->patches, part->term, part->terms, lines, &number);
-    return stream.from != NULL ? stream : patches_stream(&task->gradient, part->term, part->terms, lines, &number);
+    patches_gather(&task->gradient, part->term, part->terms, part->column, part->columns, to,
+                   (struct panels){PANEL, distance, PANEL});
 }
 
 /* Some rows at a time, whose gradients of an output lie near each other. */
@@ -129,14 +112,12 @@ static struct product product_of(const struct conv_product *conv, enum conv_pass
                                 .by_term = true,
                                 .pack_rows = pack_numbers,
                                 .pack_columns = pack_gradient,
-                                .stream = stream_gradient,
                                 .result = write_gradients};
     return (struct product){.rows = patches,
                             .columns = task->pixels.channels,
                             .terms = numbers,
                             .pack_rows = pack_patches,
                             .pack_columns = pack_weights,
-                            .stream = stream_pixels,
                             .result = write_pixels};
 }
 

@@ -4,36 +4,34 @@
 
 #include "numerics/shape.h"
 
-/* Rows that are fetched ahead: the processor does not do so by itself, since they are short and far apart. */
-enum { AHEAD = 8 };
-
-/* Rows of a stored matrix, side by side, from (row, column) on. */
-static void copy_rows(const struct matrix *m, int64_t row, int64_t rows, int64_t column, int64_t columns, float *to,
-                      int64_t stride)
+static void copy_rows(const struct matrix *a, const struct block *part, float *to, int64_t distance)
 {
-    const float *from = m->data + row * m->stride + column;
-    for (int64_t r = 0; r < rows; r++, from += m->stride, to += stride) {
-        for (int64_t c = 0; c < columns; c += 16) __builtin_prefetch(from + AHEAD * m->stride + c);
-        memcpy(to, from, (size_t)columns * sizeof *to);
+    const float *from = a->data + part->row * a->stride + part->term;
+    for (int64_t r = 0; r < part->rows; r++, from += a->stride, to += distance) {
+        fetch(from + AHEAD * a->stride, part->terms);
+        memcpy(to, from, (size_t)part->terms * sizeof *to);
     }
 }
 
-static void pack_rows(const void *of, const struct block *part, float *to, int64_t stride)
+/* Of rows of memory that hold a term each. */
+static void copy_terms(const struct matrix *a, const struct block *part, float *to, int64_t distance)
+{
+    const float *from = a->data + part->term * a->stride + part->row;
+    const int64_t whole = part->rows / ROWS_MOST, rest = part->rows % ROWS_MOST;
+    for (int64_t t = 0; t < part->terms; t++, from += a->stride, to += ROWS_MOST) {
+        fetch(from + AHEAD * a->stride, part->rows);
+        for (int64_t p = 0; p < whole; p++) memcpy(to + p * distance, from + p * ROWS_MOST, ROWS_MOST * sizeof *to);
+        if (rest > 0) memcpy(to + whole * distance, from + whole * ROWS_MOST, (size_t)rest * sizeof *to);
+    }
+}
+
+static void pack_rows(const void *of, const struct block *part, float *to, int64_t distance)
 {
     const struct matrix *a = &((const struct matrix_product *)of)->a;
     if (a->transposed)
-        copy_rows(a, part->term, part->terms, part->row, part->rows, to, stride);
+        copy_terms(a, part, to, distance);
     else
-        copy_rows(a, part->row, part->rows, part->term, part->terms, to, stride);
-}
-
-/* Zeros the columns that the last panel lacks. */
-static void clear_columns(const struct block *part, float *to, int64_t distance)
-{
-    const int64_t last = part->columns % PANEL;
-    to += part->columns / PANEL * distance + last;
-    for (int64_t t = 0; t < part->terms && last > 0; t++)
-        memset(to + t * PANEL, 0, (size_t)(PANEL - last) * sizeof *to);
+        copy_rows(a, part, to, distance);
 }
 
 /* Of rows that hold a column's terms; STEP of them at a time, which are a line of the cache. */
@@ -54,9 +52,8 @@ static void pack_direct(const struct matrix *b, const struct block *part, float 
     const float *from = b->data + part->term * b->stride + part->column;
     const int64_t whole = part->columns / PANEL, rest = part->columns % PANEL;
     for (int64_t t = 0; t < part->terms; t++, from += b->stride, to += PANEL) {
+        fetch(from + AHEAD * b->stride, whole * PANEL);
         for (int64_t p = 0; p < whole; p++) {
-            __builtin_prefetch(from + AHEAD * b->stride + p * PANEL);
-            if (LANES == 16) __builtin_prefetch(from + AHEAD * b->stride + p * PANEL + LANES);
             lanes_store(to + p * distance, lanes_load(from + p * PANEL));
             lanes_store(to + p * distance + LANES, lanes_load(from + p * PANEL + LANES));
         }
@@ -71,33 +68,6 @@ static void pack_columns(const void *of, const struct block *part, float *to, in
         pack_transposed(b, part, to, distance);
     else
         pack_direct(b, part, to, distance);
-    clear_columns(part, to, distance);
-}
-
-/* Of rows of a stored matrix, from (row, column) on. */
-static bool find_lines(const float *data, int64_t stride, int64_t row, int64_t rows, int64_t column, int64_t columns,
-                       int64_t lines, int64_t *number, struct stream *stream)
-{
-    int64_t line, first;
-    if (!stream_place(ratio_up(columns, SKEW), rows, lines, number, &line, &first)) return false;
-    *stream = (struct stream){data + (row + first) * stride + column + line * SKEW, stride};
-    return true;
-}
-
-static struct stream stream(const void *of, const struct block *part, int64_t lines, int64_t number)
-{
-    const struct matrix_product *m = of;
-    const struct block *p = part;
-    struct stream found = {NULL};
-    if (m->a.transposed) {
-        if (!find_lines(m->a.data, m->a.stride, p->term, p->terms, p->row, p->rows, lines, &number, &found) &&
-            !m->b.transposed)
-            find_lines(m->b.data, m->b.stride, p->term, p->terms, p->column, p->columns, lines, &number, &found);
-    } else if (!find_lines(m->a.data, m->a.stride, p->row, p->rows, p->term, p->terms, lines, &number, &found) &&
-               p->term == 0 && !m->turned) {
-        find_lines(m->c, m->stride, p->row, p->rows, p->column, p->columns, lines, &number, &found);
-    }
-    return found;
 }
 
 static void result(const void *of, const struct block *part, const float *sums, int64_t stride)
@@ -145,6 +115,5 @@ struct product matrix_product(int64_t rows, int64_t columns, int64_t terms, stru
                             .by_term = of->a.transposed,
                             .pack_rows = pack_rows,
                             .pack_columns = pack_columns,
-                            .stream = stream,
                             .result = of->turned ? result_turned : result};
 }

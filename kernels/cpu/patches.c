@@ -19,23 +19,6 @@ static void find_spots(const struct patches *p, int64_t patch, int64_t count, st
     }
 }
 
-struct stream patches_stream(const struct patches *p, int64_t patch, int64_t count, int64_t lines, int64_t *number)
-{
-    struct spot spot;
-    int64_t line, first;
-    enum { LINE = 16 };
-    if (!stream_place(ratio_up(p->channels, LINE), count, lines, number, &line, &first)) return (struct stream){NULL};
-    find_spots(p, patch + first, 1, &spot);
-    return (struct stream){p->data + spot.at + p->first + line * LINE, p->image.channels * p->step};
-}
-
-struct stream pixels_stream(const struct pixels *p, int64_t pixel, int64_t count, int64_t lines, int64_t *number)
-{
-    const struct patches places = {p->image, p->data, p->first, p->channels, 1,       1,
-                                   1,        p->step, p->y,     p->x,        p->high, p->wide};
-    return patches_stream(&places, pixel, count, lines, number);
-}
-
 /* Numbers of every patch that lie together in memory: those of a pixel, or of a row of pixels where a pixel's channels
  * are all of them. */
 struct run {
@@ -62,6 +45,7 @@ static void copy_pixels(const struct patches *p, const struct spot *spot, int64_
     const float *from = p->data + run->shift;
     for (int64_t i = 0; i < spots; i++, to += stride) {
         const uint64_t y = (uint64_t)(spot[i].y + run->y), x = (uint64_t)(spot[i].x + run->x);
+        fetch(from + spot[i + AHEAD].at, run->count);
         if (inside || (y < (uint64_t)p->image.height && x < (uint64_t)p->image.width))
             copy_numbers(to, from + spot[i].at, run->count);
         else
@@ -83,7 +67,7 @@ static void copy_row(const struct patches *p, const struct spot *spot, int64_t s
     }
 }
 
-/* The run that begins with number term and has at most so many. */
+/* The run that begins with number term, of at most so many numbers. */
 static struct run run_at(const struct patches *p, bool rows, int64_t term, int64_t most)
 {
     const int64_t tap = term / p->channels, c = term % p->channels;
@@ -93,23 +77,29 @@ static struct run run_at(const struct patches *p, bool rows, int64_t term, int64
     return run;
 }
 
+/* Patches that are copied together, so that a line of the cache that has several runs is still there for the next. */
+enum { SPOTS = 32 };
+
 void patches_gather(const struct patches *p, int64_t patch, int64_t count, int64_t term, int64_t terms, float *to,
-                    int64_t stride)
+                    struct panels panels)
 {
-    struct spot spot[PATCHES_MOST];
+    struct spot spot[PATCHES_MOST + AHEAD];
     const bool rows = p->channels == p->image.channels && p->taps_x > 1 && p->gap == 1;
     const bool inside = p->y >= 0 && p->x >= 0 &&
                         p->y + (p->high - 1) * p->step + patch_extent(p, p->taps_y) <= p->image.height &&
                         p->x + (p->wide - 1) * p->step + patch_extent(p, p->taps_x) <= p->image.width;
-    find_spots(p, patch, count, spot);
-    for (int64_t t = 0; t < terms;) {
-        const struct run run = run_at(p, rows, term + t, terms - t);
-        if (rows)
-            copy_row(p, spot, count, &run, to + t, stride);
-        else
-            copy_pixels(p, spot, count, &run, inside, to + t, stride);
-        t += run.count;
-    }
+    find_spots(p, patch, count + AHEAD, spot);
+    for (int64_t i = 0; i < count; i += SPOTS, to += SPOTS * panels.stride)
+        for (int64_t t = 0; t < terms;) {
+            const int64_t panel = t / panels.wide, first = panel * panels.wide, some = lesser(SPOTS, count - i);
+            const struct run run = run_at(p, rows, term + t, lesser(terms, first + panels.wide) - t);
+            float *at = to + panel * panels.distance + t - first;
+            if (rows)
+                copy_row(p, spot + i, some, &run, at, panels.stride);
+            else
+                copy_pixels(p, spot + i, some, &run, inside, at, panels.stride);
+            t += run.count;
+        }
 }
 
 /* The channels of one pixel. */

@@ -18,16 +18,17 @@ static inline int64_t patch_extent(const struct patches *p, int64_t taps) { retu
 
 static inline int64_t patch_terms(const struct patches *p) { return p->taps_y * p->taps_x * p->channels; }
 
-/* What a gather of count patches reads first, as product.h's streams: a line of channels of consecutive pixels. *number
- * becomes that of what follows where there is none. */
-struct stream patches_stream(const struct patches *p, int64_t patch, int64_t count, int64_t lines, int64_t *number);
-
 enum { PATCHES_MOST = 512 };
 
-/* to[i * stride + t] = number term + t of patch number patch + i, for i < count <= PATCHES_MOST and t < terms. Numbers
- * go through the taps row by row, and through the channels of each. */
+/* In panels of so many numbers each, distance floats apart: to[t / wide * distance + i * stride + t % wide] = number
+ * term + t of patch number patch + i, for i < count <= PATCHES_MOST and t < terms. Numbers go through the taps row by
+ * row, and through the channels of each. */
+struct panels {
+    int64_t wide, distance, stride;
+};
+
 void patches_gather(const struct patches *p, int64_t patch, int64_t count, int64_t term, int64_t terms, float *to,
-                    int64_t stride);
+                    struct panels panels);
 
 /* Where a product's rows, a pixel each, are written: a grid of pixels of an image, step apart, and some channels. */
 struct pixels {
@@ -42,4 +43,3 @@ struct pixels {
 /* Writes columns channels from column on of count pixels from pixel on. */
 void pixels_write(const struct pixels *p, int64_t pixel, int64_t count, int64_t column, int64_t columns,
                   const float *sums, int64_t stride);
-struct stream pixels_stream(const struct pixels *p, int64_t pixel, int64_t count, int64_t lines, int64_t *number);

@@ -19,16 +19,17 @@ struct room {
     float *rows, *sums, *columns, *total;
 };
 
-/* Floats from a row, or a term, to the next. */
+/* Floats from a row of sums to the next. */
 static int64_t sums_stride(const struct product_plan *plan) { return plan->columns + SKEW; }
-static int64_t rows_stride(const struct product *p, const struct product_plan *plan)
+/* Floats from a packed row, or a panel of them, to the next. */
+static int64_t rows_distance(const struct product *p, const struct product_plan *plan)
 {
-    return multiple(p->by_term ? plan->rows : plan->terms, SKEW) + SKEW;
+    return multiple(p->by_term ? plan->terms * ROWS_MOST : plan->terms, SKEW) + SKEW;
 }
 
 static int64_t rows_room(const struct product *p, const struct product_plan *plan)
 {
-    return (p->by_term ? plan->terms : plan->rows) * rows_stride(p, plan);
+    return (p->by_term ? plan->rows / ROWS_MOST : plan->rows) * rows_distance(p, plan);
 }
 static int64_t sums_room(const struct product_plan *plan) { return plan->rows * sums_stride(plan); }
 static int64_t columns_room(const struct product_plan *plan) { return plan->columns * (plan->terms + 1); }
@@ -133,75 +134,68 @@ struct product_plan product_plan(const struct product *p, int64_t most_threads, 
 
 /* A block of terms whose rows and columns are packed. */
 struct packed {
-    const struct product *product;
-    const void *of;
-    struct block next; /* what is packed after it, and fetched meanwhile; without rows: nothing */
     int64_t rows, terms;
     const float *a;
-    int64_t row, term; /* distances in a */
-    int64_t stride;    /* of sums */
+    int64_t part, row, term; /* distances in a, part: of ROWS_MOST rows */
+    int64_t stride;          /* of sums */
     bool add;
 };
 
-/* What is fetched during call number number of the innermost loop: of what is packed next, or else from on. */
-static struct stream stream_at(const struct packed *p, int64_t number, const float *from)
-{
-    struct stream stream = {NULL};
-    if (p->next.rows > 0) stream = p->product->stream(p->of, &p->next, p->terms, number);
-    return stream.from != NULL ? stream : (struct stream){from, PANEL / ratio_up(p->rows, ROWS)};
-}
-
-/* The sums of panel number panel, of which columns exist; next: the panel that follows. */
-static __attribute__((noinline)) void panel_sums(const struct packed *p, int64_t panel, int64_t columns, const float *b,
+/* The sums of a panel, of which columns exist; next: the panel that follows, which is fetched meanwhile. */
+static __attribute__((noinline)) void panel_sums(const struct packed *p, int64_t columns, const float *b,
                                                  const float *next, float *sums)
 {
     const int64_t parts = ratio_up(p->rows, ROWS);
     for (int64_t r = 0; r < parts; r++) {
-        const struct stream stream = stream_at(p, panel * parts + r, next + r * p->terms * PANEL / parts);
-        const float *a = p->a + r * ROWS * p->row;
-        float *to = sums + r * ROWS * p->stride;
-        multiply_panel(columns, p->terms, a, p->row, p->term, b, to, p->stride, p->add, stream.from, stream.step);
+        const float *a = p->a + r * ROWS / ROWS_MOST * p->part + r * ROWS % ROWS_MOST * p->row;
+        multiply_panel(columns, p->terms, a, p->row, p->term, b, sums + r * ROWS * p->stride, p->stride, p->add,
+                       next + r * p->terms * PANEL / parts, PANEL / parts);
     }
 }
 
 /* Zeros the rows behind the last one, which the innermost loop reads. */
-static void clear_rows(const struct product *p, int64_t rows, int64_t terms, float *to, int64_t stride)
+static void clear_rows(const struct product *p, int64_t rows, int64_t terms, float *to, int64_t distance)
 {
     const int64_t more = multiple(rows, ROWS) - rows;
-    if (more > 0 && p->by_term)
-        for (int64_t t = 0; t < terms; t++) memset(to + t * stride + rows, 0, (size_t)more * sizeof *to);
-    for (int64_t r = rows; r < rows + more && !p->by_term; r++) memset(to + r * stride, 0, (size_t)terms * sizeof *to);
+    if (p->by_term)
+        for (int64_t t = 0; t < terms && more > 0; t++)
+            memset(to + rows / ROWS_MOST * distance + t * ROWS_MOST + rows % ROWS_MOST, 0, (size_t)more * sizeof *to);
+    else
+        for (int64_t r = rows; r < rows + more; r++) memset(to + r * distance, 0, (size_t)terms * sizeof *to);
 }
 
-/* What a thread packs after a block: its next terms, or the next rows, as far as that can be known. */
-static struct block block_after(const struct product *p, const struct product_plan *plan, const struct block *block,
-                                int64_t end)
+/* Zeros the columns that the last panel lacks. */
+static void clear_columns(const struct block *part, float *to, int64_t distance)
 {
-    struct block next = *block;
-    next.term += block->terms;
-    if (next.term >= end) next.term = p->spans ? end : 0, next.row += plan->workers * plan->rows;
-    if (next.term >= p->terms || next.row >= p->rows) next.rows = 0;
-    return next;
+    const int64_t last = part->columns % PANEL;
+    to += part->columns / PANEL * distance + last;
+    for (int64_t t = 0; t < part->terms && last > 0; t++)
+        memset(to + t * PANEL, 0, (size_t)(PANEL - last) * sizeof *to);
+}
+
+static void pack_columns(const struct product *p, const void *of, const struct block *part, float *to, int64_t distance)
+{
+    p->pack_columns(of, part, to, distance);
+    clear_columns(part, to, distance);
 }
 
 /* room->sums = the part's sums. columns: packed with all terms of the product, or NULL. */
 static void part_sums(const struct product *p, const struct product_plan *plan, const void *of,
                       const struct block *part, const float *columns, const struct room *room)
 {
-    const int64_t stride = rows_stride(p, plan), distance = panel_distance(columns != NULL ? p->terms : plan->terms);
-    struct packed packed = {p, of, .rows = part->rows, .a = room->rows, .stride = sums_stride(plan)};
-    packed.row = p->by_term ? 1 : stride, packed.term = p->by_term ? stride : 1;
+    const int64_t row = rows_distance(p, plan), distance = panel_distance(columns != NULL ? p->terms : plan->terms);
+    struct packed packed = {.rows = part->rows, .a = room->rows, .stride = sums_stride(plan)};
+    packed.part = p->by_term ? row : ROWS_MOST * row;
+    packed.row = p->by_term ? 1 : row, packed.term = p->by_term ? ROWS_MOST : 1;
     for (int64_t t = 0; t < part->terms; t += SUM_BLOCK, packed.add = true) {
         struct block some = *part;
         some.term += t, some.terms = packed.terms = lesser(SUM_BLOCK, part->terms - t);
-        packed.next = block_after(p, plan, &some, part->term + part->terms);
-        p->pack_rows(of, &some, room->rows, stride);
-        clear_rows(p, part->rows, some.terms, room->rows, stride);
-        if (columns == NULL) p->pack_columns(of, &some, room->columns, distance);
+        p->pack_rows(of, &some, room->rows, row);
+        clear_rows(p, part->rows, some.terms, room->rows, row);
+        if (columns == NULL) pack_columns(p, of, &some, room->columns, distance);
         const float *b = columns != NULL ? columns + some.term * PANEL : room->columns;
         for (int64_t c = 0; c < part->columns; c += PANEL, b += distance)
-            panel_sums(&packed, c / PANEL, part->columns - c, b, c + PANEL < part->columns ? b + distance : b,
-                       room->sums + c);
+            panel_sums(&packed, part->columns - c, b, c + PANEL < part->columns ? b + distance : b, room->sums + c);
     }
 }
 
@@ -277,7 +271,7 @@ static void pack_turn(const struct run *run, int64_t thread, int64_t threads)
     const struct product *p = run->product;
     for (int64_t c = thread * PANEL; c < run->count && run->plan->turn > 0; c += threads * PANEL) {
         const struct block panel = {.column = run->first + c, lesser(PANEL, run->count - c), 0, p->terms};
-        p->pack_columns(run->of, &panel, run->shared + c / PANEL * panel_distance(p->terms), 0);
+        pack_columns(p, run->of, &panel, run->shared + c / PANEL * panel_distance(p->terms), 0);
     }
 }
 

@@ -23,24 +23,14 @@ struct block {
     int64_t row, rows, column, columns, term, terms;
 };
 
-/* from NULL: there are no more. Lines that do not exist may be named. */
-struct stream {
-    const float *from;
-    int64_t step;
-};
+/* Rows of an operand that are fetched ahead while they are packed: the processor does not do so by itself, since they
+ * are short and far apart. */
+enum { AHEAD = 8 };
 
-/* Number *number of the streams that fetch lines lines each of so many columns of lines, of which each has length:
- * *column and the first line *at. False: there is none, and *number is that of what follows. */
-static inline bool stream_place(int64_t columns, int64_t length, int64_t lines, int64_t *number, int64_t *column,
-                                int64_t *at)
+/* The lines of the cache of count floats, which need not exist. */
+INLINED void fetch(const float *from, int64_t count)
 {
-    const int64_t each = (length + lines - 1) / lines, all = columns * each;
-    if (*number >= all) {
-        *number -= all;
-        return false;
-    }
-    *column = *number / each, *at = *number % each * lines;
-    return true;
+    for (int64_t i = 0; i < count; i += 16) __builtin_prefetch(from + i);
 }
 
 /* result (rows x columns) = the sums over terms of a row's operand times a column's. Functions copy a part of an
@@ -48,13 +38,12 @@ static inline bool stream_place(int64_t columns, int64_t length, int64_t lines, 
 struct product {
     int64_t rows, columns, terms;
     bool spans;   /* sums are divided into spans */
-    bool by_term; /* pack_rows() writes to[term * stride + row], else to[row * stride + term]; from 0 on in a part */
-    void (*pack_rows)(const void *of, const struct block *part, float *to, int64_t stride);
-    /* In panels: to[column / PANEL * distance + term * PANEL + column % PANEL], zeros for what the last one lacks. */
+    bool by_term; /* a term's rows lie together in memory */
+    /* to[row * distance + term]; by term in panels: to[row / ROWS_MOST * distance + term * ROWS_MOST + row %
+     * ROWS_MOST]. Rows and terms count from 0 on in a part. */
+    void (*pack_rows)(const void *of, const struct block *part, float *to, int64_t distance);
+    /* In panels: to[column / PANEL * distance + term * PANEL + column % PANEL]. */
     void (*pack_columns)(const void *of, const struct block *part, float *to, int64_t distance);
-    /* Where a part of the operands and of the result lies, to be fetched before it is used: number number of its
-     * streams, which have a line of the cache every step floats, of which lines are fetched. */
-    struct stream (*stream)(const void *of, const struct block *part, int64_t lines, int64_t number);
     /* sums[row * stride + column], all their terms. */
     void (*result)(const void *of, const struct block *part, const float *sums, int64_t stride);
 };
