@@ -159,6 +159,7 @@ static void own_open(const struct conv_shape *r, enum conv_pass pass, bool winog
     own->product = (struct conv_product){.kernel = r->kernel,
                                          .stride = r->stride,
                                          .padding = r->padding,
+                                         .dilation = 1,
                                          .groups = r->groups,
                                          .threads = threads,
                                          .limit = UINT64_MAX};
