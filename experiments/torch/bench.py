@@ -1,5 +1,5 @@
 """python bench.py [--size bench|test] [--out FILE.md] [--steps N]: planned training beside plain PyTorch, its checkpoint and
-its budget, on six networks: bits, peak, and slowdown of the processor time and of the model's time."""
+its budget, on six networks: bits, peak, and slowdown of the step and of the model's time."""
 import argparse
 import datetime
 import importlib
@@ -117,17 +117,14 @@ class Way:
         self.slowdown = paired(self, plain) if plain else 1.0
 
 
-def paired(way, plain, pairs=3):
-    """The median of alternating pairs of steps, in processor time, which other programs disturb least."""
-    ratios = []
-    for _ in range(pairs):
-        seconds = []
-        for one in (plain, way):
-            began = time.process_time()
-            step(one.run, one.batch, one.model, 0)
-            seconds.append(time.process_time() - began)
-        ratios.append(seconds[1] / seconds[0])
-    return sorted(ratios)[pairs // 2]
+def paired(way, plain, pairs=4):
+    """The least time of a step by that of plain PyTorch's, of alternating steps."""
+    seconds = {way: [], plain: []}
+    for one in (plain, way) * pairs:
+        began = time.perf_counter()
+        step(one.run, one.batch, one.model, 0)
+        seconds[one].append(time.perf_counter() - began)
+    return min(seconds[way]) / min(seconds[plain])
 
 
 def row(way):
@@ -142,19 +139,20 @@ def row(way):
 
 
 def recorder_share(network, size, folder, steps=4):
-    """Processor time of the recorder by that of the steps it records, plain and with AdamW; the first step warms up."""
+    """The recorder's least time by that of the steps it records, plain and with AdamW; the first step warms up."""
     model, batch = importlib.import_module(network).make(size)
-    optimizer, times = torch.optim.AdamW(model.parameters(), 1e-3), []
+    optimizer, taken = torch.optim.AdamW(model.parameters(), 1e-3), []
     with rematch_torch.Recorder(os.path.join(folder, "cost.h5"), model, optimizer) as recorder:
         for number in range(steps):
-            moments = [time.process_time()]
+            moments = [time.perf_counter()]
             loss = step(model, batch, model, number)
             optimizer.step()
-            moments.append(time.process_time())
+            moments.append(time.perf_counter())
             recorder.step(loss)
-            moments.append(time.process_time())
-            times.append((moments[2] - moments[1]) / (moments[1] - moments[0]))
-    return sorted(times[1:])[(steps - 1) // 2]
+            moments.append(time.perf_counter())
+            taken.append((moments[1] - moments[0], moments[2] - moments[1]))
+    trained, recorded = (min(column) for column in zip(*taken[1:]))
+    return recorded / trained
 
 
 def costs(network, size, ways):
@@ -165,7 +163,7 @@ def costs(network, size, ways):
         share = recorder_share(network, size, folder)
     return (f"{len(longest.plan['ops'])} operators, recomputations included: planned in at most {longest.seconds['plan']:.1f} s, "
             f"rebuilt in {max(region.seconds['rebuild'] for region in regions):.1f} s. The recorder takes {100 * share:.1f} % of a "
-            "step's processor time.")
+            "step.")
 
 
 def plan_within(path, peak):
@@ -246,8 +244,8 @@ many blocks, by PyTorch's activation_memory_budget on AOTAutograd's graph (run o
 - *Peak*: bytes that torch's allocator has live at most in a step, beyond what was live before it, scratch of kernels included.
 - *Model slowdown*: the sum of the operators' least times, each measured on its own, divided by that of the step without
   recomputation. It is the same measure for PyTorch's partition and for ours.
-- *Slowdown*: processor time of a step divided by that of plain PyTorch, median of three alternating pairs. The machine was
-  not idle, and the Python that runs operators one by one is in it: it says little below 5 %.
+- *Slowdown*: the least time of a step divided by that of plain PyTorch, of four alternating steps each. The Python that runs
+  operators one by one is in it.
 
 {provenance}
 """

@@ -23,7 +23,7 @@ class Bert(nn.Module):
 
 def make(size="bench", block_runner=None):
     """A model that returns its loss, and a batch."""
-    layers, width, heads, words, length, batch = {"test": (3, 32, 2, 50, 16, 4), "bench": (12, 768, 12, 30522, 128, 4)}[size]
+    layers, width, heads, words, length, batch = {"test": (3, 32, 2, 50, 16, 4), "bench": (12, 768, 12, 30522, 128, 8)}[size]
     torch.manual_seed(0)
     model = Bert(layers, width, heads, words, length, block_runner=block_runner)
     return model, (torch.randint(0, words, (batch, length)), torch.randint(0, 2, (batch,)))

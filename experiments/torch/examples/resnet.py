@@ -43,7 +43,7 @@ class ResNet(nn.Module):
 
 def make(size="bench", block_runner=None):
     """A model that returns its loss, and a batch."""
-    blocks, width, batch, pixels = {"test": ((1, 1), 8, 4, 32), "bench": ((3, 4, 6, 3), 64, 4, 128)}[size]
+    blocks, width, batch, pixels = {"test": ((1, 1), 8, 4, 32), "bench": ((3, 4, 6, 3), 64, 8, 224)}[size]
     torch.manual_seed(0)
     model = ResNet(blocks, width, block_runner=block_runner)
     return model, (torch.randn(batch, 3, pixels, pixels), torch.randint(0, 100, (batch,)))
