@@ -20,13 +20,14 @@ static inline int64_t patch_terms(const struct patches *p) { return p->taps_y * 
 
 enum { PATCHES_MOST = 512 };
 
-/* In panels of so many numbers each, distance floats apart: to[t / wide * distance + i * stride + t % wide] = number
- * term + t of patch number patch + i, for i < count <= PATCHES_MOST and t < terms. Numbers go through the taps row by
- * row, and through the channels of each. */
+/* Where numbers of patches are copied to: panels of wide numbers of a patch, distance floats apart; stride: in a panel,
+ * from a patch to the next. */
 struct panels {
     int64_t wide, distance, stride;
 };
 
+/* to[t / wide * distance + i * stride + t % wide] = number term + t of patch number patch + i, for
+ * i < count <= PATCHES_MOST and t < terms. Numbers go through the taps row by row, and through the channels of each. */
 void patches_gather(const struct patches *p, int64_t patch, int64_t count, int64_t term, int64_t terms, float *to,
                     struct panels panels);
 

@@ -39,8 +39,8 @@ struct product {
     int64_t rows, columns, terms;
     bool spans;   /* sums are divided into spans */
     bool by_term; /* a term's rows lie together in memory */
-    /* to[row * distance + term]; by term in panels: to[row / ROWS_MOST * distance + term * ROWS_MOST + row %
-     * ROWS_MOST]. Rows and terms count from 0 on in a part. */
+    /* to[row * distance + term]; by term in panels of so many rows, to[row / ROWS_MOST * distance + term * ROWS_MOST +
+     * row % ROWS_MOST]. Rows and terms count from 0 on in a part. */
     void (*pack_rows)(const void *of, const struct block *part, float *to, int64_t distance);
     /* In panels: to[column / PANEL * distance + term * PANEL + column % PANEL]. */
     void (*pack_columns)(const void *of, const struct block *part, float *to, int64_t distance);
