@@ -45,7 +45,7 @@ static void copy_pixels(const struct patches *p, const struct spot *spot, int64_
     const float *from = p->data + run->shift;
     for (int64_t i = 0; i < spots; i++, to += stride) {
         const uint64_t y = (uint64_t)(spot[i].y + run->y), x = (uint64_t)(spot[i].x + run->x);
-        fetch(from + spot[i + AHEAD].at, run->count);
+        fetch(from + spot[lesser(i + AHEAD, spots - 1)].at, run->count);
         if (inside || (y < (uint64_t)p->image.height && x < (uint64_t)p->image.width))
             copy_numbers(to, from + spot[i].at, run->count);
         else
@@ -83,12 +83,12 @@ enum { SPOTS = 32 };
 void patches_gather(const struct patches *p, int64_t patch, int64_t count, int64_t term, int64_t terms, float *to,
                     struct panels panels)
 {
-    struct spot spot[PATCHES_MOST + AHEAD];
+    struct spot spot[PATCHES_MOST];
     const bool rows = p->channels == p->image.channels && p->taps_x > 1 && p->gap == 1;
     const bool inside = p->y >= 0 && p->x >= 0 &&
                         p->y + (p->high - 1) * p->step + patch_extent(p, p->taps_y) <= p->image.height &&
                         p->x + (p->wide - 1) * p->step + patch_extent(p, p->taps_x) <= p->image.width;
-    find_spots(p, patch, count + AHEAD, spot);
+    find_spots(p, patch, count, spot);
     for (int64_t i = 0; i < count; i += SPOTS, to += SPOTS * panels.stride)
         for (int64_t t = 0; t < terms;) {
             const int64_t panel = t / panels.wide, first = panel * panels.wide, some = lesser(SPOTS, count - i);
