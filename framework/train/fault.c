@@ -65,29 +65,33 @@ void fault_flip_floats(struct backend *backend, float *at, size_t bytes)
     }
 }
 
-/* Whether two blocks hold positive floats at different places. Different bytes are not enough: the backward of a relu
- * reads signs. */
-static bool signs_differ(struct backend *backend, const char *a, const char *b, size_t bytes)
+/* Positive floats of b, INT64_MAX where a has them at the same places: different bytes are not enough, since the
+ * backward of a relu reads signs. */
+static int64_t other_positives(struct backend *backend, const char *a, const char *b, size_t bytes)
 {
     float x[PIECE / sizeof(float)], y[PIECE / sizeof(float)];
+    int64_t positives = 0;
+    bool differ = false;
     for (size_t first = 0, count; first < bytes; first += count) {
         count = bytes - first < PIECE ? bytes - first : PIECE;
         backend->kind->download(backend, x, a + first, count);
         backend->kind->download(backend, y, b + first, count);
-        for (size_t i = 0; i < count / sizeof *x; i++)
-            if ((x[i] > 0) != (y[i] > 0)) return true;
+        for (size_t i = 0; i < count / sizeof *x; i++) differ |= (x[i] > 0) != (y[i] > 0), positives += y[i] > 0;
     }
-    return false;
+    return differ ? positives : INT64_MAX;
 }
 
 void *fault_stale(struct backend *backend, char *arena, size_t arena_bytes, const void *x, size_t bytes)
 {
     enum { PLACES = 16 };
+    char *found = arena;
+    int64_t least = INT64_MAX;
     for (size_t i = 0; i < PLACES; i++) {
         char *place = arena + (arena_bytes - bytes) / (PLACES - 1) * i / ALIGNMENT * ALIGNMENT;
-        if (signs_differ(backend, x, place, bytes)) return place;
+        const int64_t positives = other_positives(backend, x, place, bytes);
+        if (positives < least) least = positives, found = place;
     }
-    return arena;
+    return found;
 }
 
 void fault_copy(struct backend *backend, char *to, const char *from, size_t bytes)

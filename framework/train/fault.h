@@ -20,8 +20,8 @@ enum status fault_find(const struct plan *plan, const struct fault *fault, bool 
 void fault_flip_bytes(struct backend *backend, void *at, size_t bytes);
 void fault_flip_floats(struct backend *backend, float *at, size_t bytes);
 
-/* A place in an arena of so many bytes whose values have other signs than those at x; the arena's start where there is
- * none. */
+/* A place in an arena of so many bytes whose values have other signs than those at x, and of such places the one with
+ * the fewest positive values, which a maximum would hide; the arena's start where there is none. */
 void *fault_stale(struct backend *backend, char *arena, size_t arena_bytes, const void *x, size_t bytes);
 
 /* Copies piece by piece; the blocks may overlap, and stale bytes may then be copied more than once. */
