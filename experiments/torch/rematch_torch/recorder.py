@@ -38,7 +38,7 @@ def joined(digests):
 
 
 def norm_of(tensors):
-    """In float64, by pieces that stay in the caches: a third of the time of vector_norm with that dtype."""
+    """In float64, by PIECE elements at a time, which stay in the caches; vector_norm with that dtype is slower."""
     pieces = (piece.double() for t in tensors for piece in t.detach().reshape(-1).split(PIECE))
     return math.sqrt(sum(float(torch.dot(p, p)) for p in pieces))
 
