@@ -68,8 +68,7 @@ static void pack_numbers(const void *of, const struct block *part, float *to, in
     const int64_t numbers = patch_terms(&task->patches), some = lesser(part->rows, numbers - part->row);
     patches_gather(&task->patches, part->term, part->terms, part->row, some, to,
                    (struct panels){ROWS_MOST, distance, ROWS_MOST});
-    for (int64_t t = 0; t < part->terms && some < part->rows; t++)
-        to[some / ROWS_MOST * distance + t * ROWS_MOST + some % ROWS_MOST] = 1;
+    for (int64_t t = 0; t < part->terms && some < part->rows; t++) to[place_by_term(some, t, distance)] = 1;
 }
 
 static void pack_gradient(const void *of, const struct block *part, float *to, int64_t distance)

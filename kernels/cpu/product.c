@@ -159,7 +159,7 @@ static void clear_rows(const struct product *p, int64_t rows, int64_t terms, flo
     const int64_t more = multiple(rows, ROWS) - rows;
     if (p->by_term)
         for (int64_t t = 0; t < terms && more > 0; t++)
-            memset(to + rows / ROWS_MOST * distance + t * ROWS_MOST + rows % ROWS_MOST, 0, (size_t)more * sizeof *to);
+            memset(to + place_by_term(rows, t, distance), 0, (size_t)more * sizeof *to);
     else
         for (int64_t r = rows; r < rows + more; r++) memset(to + r * distance, 0, (size_t)terms * sizeof *to);
 }

@@ -33,14 +33,19 @@ INLINED void fetch(const float *from, int64_t count)
     for (int64_t i = 0; i < count; i += 16) __builtin_prefetch(from + i);
 }
 
+/* Where a row's term is packed by term: in panels of ROWS_MOST rows, distance floats apart. */
+static inline int64_t place_by_term(int64_t row, int64_t term, int64_t distance)
+{
+    return row / ROWS_MOST * distance + term * ROWS_MOST + row % ROWS_MOST;
+}
+
 /* result (rows x columns) = the sums over terms of a row's operand times a column's. Functions copy a part of an
  * operand, or accept a part of the result; threads call them at once for different parts. */
 struct product {
     int64_t rows, columns, terms;
     bool spans;   /* sums are divided into spans */
     bool by_term; /* a term's rows lie together in memory */
-    /* to[row * distance + term]; by term in panels of so many rows, to[row / ROWS_MOST * distance + term * ROWS_MOST +
-     * row % ROWS_MOST]. Rows and terms count from 0 on in a part. */
+    /* Writes to[row * distance + term], or by term to[place_by_term()]; rows and terms count from 0 on in a part. */
     void (*pack_rows)(const void *of, const struct block *part, float *to, int64_t distance);
     /* In panels: to[column / PANEL * distance + term * PANEL + column % PANEL]. */
     void (*pack_columns)(const void *of, const struct block *part, float *to, int64_t distance);
