@@ -45,7 +45,7 @@ class GPT(nn.Module):
 def make(size="bench", block_runner=None):
     """A model that returns its loss, and a batch."""
     layers, width, heads, words, length, batch = {"test": (3, 32, 2, 50, 16, 4), "bench": (6, 384, 6, 2000, 256, 4),
-                                                   "gpt2": (12, 768, 12, 50257, 128, 4)}[size]
+                                                   "gpt2": (12, 768, 12, 50257, 128, 8)}[size]
     torch.manual_seed(0)
     model = GPT(layers, width, heads, words, length, block_runner=block_runner)
     return model, (torch.randint(0, words, (batch, length)), torch.randint(0, words, (batch, length)))
