@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "analysis/time_doubts.h"
 #include "base/text.h"
 
 /* A step's columns: their names, paths, names in messages and, for digests, the tensors that they belong to. */
@@ -327,6 +328,7 @@ static enum status compare_results(struct pair *p)
     c->best_case_ratio = ratio((double)p->b->best_case_ns, (double)p->a->best_case_ns);
     add_counts(c);
     PUT_ALL(c->json, KEY("a", side_json(p->a)), KEY("b", side_json(p->b)));
+    c->disturbed = time_was_disturbed(p->a) || time_was_disturbed(p->b);
     c->side_by_side = *p->a->invocation && strcmp(p->a->invocation, p->b->invocation) == 0;
     TRY(h5_status(&p->a->h5));
     return h5_status(&p->b->h5);

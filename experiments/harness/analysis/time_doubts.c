@@ -51,6 +51,8 @@ static const char *doubt_share(struct result *r, const char *name, struct region
                        threads, threads == 1 ? "" : "s");
 }
 
+bool time_was_disturbed(struct result *result) { return *doubt_share(result, "", result->region); }
+
 const char *time_doubts(struct result *a, struct result *b, const char *const name[2])
 {
     const char *all = NULL, *doubts[] = {doubt_ratio(a, b, name), doubt_share(a, name[0], a->region),

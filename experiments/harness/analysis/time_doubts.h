@@ -7,3 +7,6 @@
  * region. Looked at are best-case steps (the one that is planned to take longer must not be faster by more than 5 %,
  * nor slower than twice the planned ratio), and the time that the processors worked, beside that of all threads. */
 const char *time_doubts(struct result *a, struct result *b, const char *const name[2]);
+
+/* Whether the processors worked for a run clearly less (or more) than its threads ask for. */
+bool time_was_disturbed(struct result *result);
