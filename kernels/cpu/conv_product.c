@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "grouped.h"
+#include "matrix.h"
 #include "numerics/shape.h"
 #include "patches.h"
 
@@ -13,6 +14,7 @@ struct task {
     struct patches gradient; /* of the weights: dy, a pixel a patch */
     const float *weights;    /* of the group */
     float *dw, *db;
+    struct matrix_product matrices; /* instead, where all of them lie in memory */
     /* A column's weights: weights[column * to_column + channel * to_channel + tap], from the taps on, whose steps may
      * be negative. */
     int64_t to_column, to_channel, first_tap, tap_y, tap_x, taps;
@@ -73,9 +75,8 @@ static void pack_numbers(const void *of, const struct block *part, float *to, in
 
 static void pack_gradient(const void *of, const struct block *part, float *to, int64_t distance)
 {
-    const struct task *task = of;
-    patches_gather(&task->gradient, part->term, part->terms, part->column, part->columns, to,
-                   (struct panels){PANEL, distance, PANEL});
+    const struct matrix dy = patches_matrix(&((const struct task *)of)->gradient);
+    matrix_pack_columns(&dy, part, to, distance);
 }
 
 /* Some rows at a time, whose gradients of an output lie near each other. */
@@ -100,9 +101,42 @@ static void write_gradients(const void *of, const struct block *part, const floa
     }
 }
 
-static struct product product_of(const struct conv_product *conv, enum conv_pass pass, const struct task *task)
+/* Whether patches are pixels and the operands and the result matrices in memory: of 1x1 convolutions of stride 1. */
+static bool in_memory(const struct conv_product *conv, enum conv_pass pass, const struct task *task)
 {
+    return patches_matrix(&task->patches).stride > 0 &&
+           (pass == CONV_PARAMS ? !conv->bias : pixels_follow(&task->pixels));
+}
+
+static struct product product_of_matrices(const struct conv_product *conv, enum conv_pass pass, struct task *task)
+{
+    const struct matrix x = patches_matrix(&task->patches);
+    struct matrix dy = patches_matrix(&task->gradient), weights = {task->weights, task->to_channel, false};
+    const int64_t pixels = patch_count(&task->patches, conv->batch), channels = task->patches.channels;
+    if (pass == CONV_PARAMS) {
+        task->matrices = (struct matrix_product){.c = task->dw, .stride = channels};
+        dy.transposed = true;
+        struct product product = matrix_product(task->gradient.channels, channels, pixels, dy, x, &task->matrices);
+        product.spans = product.target.bare = true;
+        return product;
+    }
+    const struct target to = pixels_target(&task->pixels);
+    task->matrices = (struct matrix_product){.c = to.to, .stride = to.stride, .bias = to.bias, .relu = to.relu};
+    if (task->to_channel == 1) weights.stride = task->to_column, weights.transposed = true;
+    return matrix_product(pixels, task->pixels.channels, channels, x, weights, &task->matrices);
+}
+
+/* of: what the product's functions get. */
+static struct product product_of(const struct conv_product *conv, enum conv_pass pass, struct task *task,
+                                 const void **of)
+{
+    const struct pixels *to = &task->pixels;
     const int64_t patches = patch_count(&task->patches, conv->batch), numbers = patch_terms(&task->patches);
+    *of = task;
+    if (in_memory(conv, pass, task)) {
+        *of = &task->matrices;
+        return product_of_matrices(conv, pass, task);
+    }
     if (pass == CONV_PARAMS)
         return (struct product){.rows = numbers + conv->bias,
                                 .columns = task->gradient.channels,
@@ -117,7 +151,8 @@ static struct product product_of(const struct conv_product *conv, enum conv_pass
                             .terms = numbers,
                             .pack_rows = pack_patches,
                             .pack_columns = pack_weights,
-                            .result = write_pixels};
+                            .target = pixels_target(to),
+                            .result = pixels_follow(to) ? NULL : write_pixels};
 }
 
 /* Patches of x, a pixel of y each. */
@@ -209,7 +244,8 @@ static void widen(const struct conv_product *conv, struct task *task)
 
 static void need(const struct conv_product *conv, enum conv_pass pass, struct task *task, size_t *scratch)
 {
-    const struct product product = product_of(conv, pass, task);
+    const void *of;
+    const struct product product = product_of(conv, pass, task, &of);
     size_t bytes;
     if (!in_groups(conv)) {
         bytes = product_plan(&product, conv->threads, conv->limit).scratch;
@@ -250,9 +286,10 @@ static void compute(const struct conv_product *conv, enum conv_pass pass, struct
             grouped_apply(&task->patches, &task->pixels, conv->batch, &taps, scratch);
         return;
     }
-    const struct product product = product_of(conv, pass, task);
+    const void *of;
+    const struct product product = product_of(conv, pass, task, &of);
     const struct product_plan plan = product_plan(&product, conv->threads, conv->limit);
-    product_run(&product, &plan, task, scratch);
+    product_run(&product, &plan, of, scratch);
 }
 
 /* Groups that are computed one by one. */

@@ -76,6 +76,37 @@ INLINED lanes lanes_picked(lanes v, lane_bits at)
 #endif
 }
 
+/* Lane at[i] of v in lane i, or from LANES on lane at[i] - LANES of w. */
+INLINED lanes lanes_picked_of_two(lanes v, lanes w, lane_bits at)
+{
+#if defined __AVX512F__
+    return (lanes)_mm512_permutex2var_ps((__m512)v, (__m512i)at, (__m512)w);
+#else
+    const lane_bits second = at >= LANES;
+    return (lanes)(((lane_bits)lanes_picked(v, at & (LANES - 1)) & ~second) |
+                   ((lane_bits)lanes_picked(w, at & (LANES - 1)) & second));
+#endif
+}
+
+/* Lane k of v[i] becomes lane i of v[k]: squares of 1, 2, 4, ... lanes change places. */
+INLINED void lanes_transpose(lanes v[LANES])
+{
+#pragma GCC unroll 4
+    for (int step = 1; step < LANES; step *= 2) {
+        lane_bits first, second;
+        for (int k = 0; k < LANES; k++) {
+            first[k] = k & step ? LANES + k - step : k;
+            second[k] = k & step ? LANES + k : k + step;
+        }
+#pragma GCC unroll 16
+        for (int i = 0; i < LANES; i++) {
+            if (i & step) continue;
+            const lanes a = v[i], b = v[i + step];
+            v[i] = lanes_picked_of_two(a, b, first), v[i + step] = lanes_picked_of_two(a, b, second);
+        }
+    }
+}
+
 /* In each lane the number of the first lane of its group, of so many lanes. */
 INLINED lane_bits lanes_groups(int64_t group)
 {

@@ -25,26 +25,34 @@ static void copy_terms(const struct matrix *a, const struct block *part, float *
     }
 }
 
-static void pack_rows(const void *of, const struct block *part, float *to, int64_t distance)
+void matrix_pack_rows(const struct matrix *a, const struct block *part, float *to, int64_t distance)
 {
-    const struct matrix *a = &((const struct matrix_product *)of)->a;
     if (a->transposed)
         copy_terms(a, part, to, distance);
     else
         copy_rows(a, part, to, distance);
 }
 
-/* Of rows that hold a column's terms; STEP of them at a time, which are a line of the cache. */
+/* v = the transpose of so many rows and columns, at most LANES, of what lies there; zeros elsewhere. */
+INLINED void load_transposed(const float *from, int64_t stride, int64_t rows, int64_t columns, lanes v[LANES])
+{
+    for (int64_t r = 0; r < LANES; r++) v[r] = r < rows ? lanes_load_part(from + r * stride, columns) : (lanes){0};
+    lanes_transpose(v);
+}
+
+/* Of rows that hold a column's terms. */
 static void pack_transposed(const struct matrix *b, const struct block *part, float *to, int64_t distance)
 {
-    enum { STEP = 16 };
-    for (int64_t c = 0; c < part->columns; c += PANEL, to += distance)
-        for (int64_t t = 0; t < part->terms; t += STEP)
-            for (int64_t i = 0; i < lesser(PANEL, part->columns - c); i++) {
-                const float *from = b->data + (part->column + c + i) * b->stride + part->term + t;
-                const int64_t steps = lesser(STEP, part->terms - t);
-                for (int64_t k = 0; k < steps; k++) to[(t + k) * PANEL + i] = from[k];
-            }
+    for (int64_t c = 0; c < part->columns; c += LANES) {
+        const float *from = b->data + (part->column + c) * b->stride + part->term;
+        float *at = to + c / PANEL * distance + c % PANEL;
+        for (int64_t t = 0; t < part->terms; t += LANES, from += LANES, at += LANES * PANEL) {
+            const int64_t terms = lesser(LANES, part->terms - t);
+            lanes v[LANES];
+            load_transposed(from, b->stride, lesser(LANES, part->columns - c), terms, v);
+            for (int64_t k = 0; k < terms; k++) lanes_store(at + k * PANEL, v[k]);
+        }
+    }
 }
 
 static void pack_direct(const struct matrix *b, const struct block *part, float *to, int64_t distance)
@@ -61,41 +69,38 @@ static void pack_direct(const struct matrix *b, const struct block *part, float 
     }
 }
 
-static void pack_columns(const void *of, const struct block *part, float *to, int64_t distance)
+void matrix_pack_columns(const struct matrix *b, const struct block *part, float *to, int64_t distance)
 {
-    const struct matrix *b = &((const struct matrix_product *)of)->b;
     if (b->transposed)
         pack_transposed(b, part, to, distance);
     else
         pack_direct(b, part, to, distance);
 }
 
-static void result(const void *of, const struct block *part, const float *sums, int64_t stride)
+static void pack_rows(const void *of, const struct block *part, float *to, int64_t distance)
 {
-    const struct matrix_product *m = of;
-    for (int64_t r = 0; r < part->rows; r++)
-        for (int64_t c = 0; c < part->columns; c += LANES) {
-            const int64_t count = lesser(LANES, part->columns - c), column = part->column + c;
-            float *to = m->c + (part->row + r) * m->stride + column;
-            lanes s = lanes_load_part(sums + r * stride + c, count);
-            if (m->add) s = lanes_load_part(to, count) + s;
-            s += m->bias != NULL ? lanes_load_part(m->bias + column, count) : (lanes){0};
-            if (m->relu) s = lanes_rectified(s);
-            lanes_store_part(to, s, count);
-        }
+    matrix_pack_rows(&((const struct matrix_product *)of)->a, part, to, distance);
 }
 
-/* Of the transpose; rows of c are written 16 floats at a time. */
+static void pack_columns(const void *of, const struct block *part, float *to, int64_t distance)
+{
+    matrix_pack_columns(&((const struct matrix_product *)of)->b, part, to, distance);
+}
+
+/* Of the transpose. */
 static void result_turned(const void *of, const struct block *part, const float *sums, int64_t stride)
 {
-    enum { STEP = 16 };
     const struct matrix_product *m = of;
-    for (int64_t first = 0; first < part->rows; first += STEP)
-        for (int64_t c = 0; c < part->columns; c++) {
-            float *to = m->c + (part->column + c) * m->stride + part->row;
-            for (int64_t r = first; r < lesser(first + STEP, part->rows); r++) {
-                const float s = sums[r * stride + c] + (m->bias != NULL ? m->bias[part->row + r] : 0.0f);
-                to[r] = m->relu && s <= 0.0f ? 0.0f : s;
+    for (int64_t r = 0; r < part->rows; r += LANES)
+        for (int64_t c = 0; c < part->columns; c += LANES) {
+            const int64_t rows = lesser(LANES, part->rows - r), columns = lesser(LANES, part->columns - c);
+            const lanes bias = m->bias != NULL ? lanes_load_part(m->bias + part->row + r, rows) : (lanes){0};
+            float *to = m->c + (part->column + c) * m->stride + part->row + r;
+            lanes v[LANES];
+            load_transposed(sums + r * stride + c, stride, rows, columns, v);
+            for (int64_t k = 0; k < columns; k++, to += m->stride) {
+                const lanes s = v[k] + bias;
+                lanes_store_part(to, m->relu ? lanes_rectified(s) : s, rows);
             }
         }
 }
@@ -115,5 +120,7 @@ struct product matrix_product(int64_t rows, int64_t columns, int64_t terms, stru
                             .by_term = of->a.transposed,
                             .pack_rows = pack_rows,
                             .pack_columns = pack_columns,
-                            .result = of->turned ? result_turned : result};
+                            .source = of->a,
+                            .target = {of->c, of->stride, of->bias, of->relu, of->add},
+                            .result = of->turned ? result_turned : NULL};
 }

@@ -3,13 +3,6 @@
 
 #include "product.h"
 
-/* A row-major matrix: transposed, it is read as the transpose of what is stored. */
-struct matrix {
-    const float *data;
-    int64_t stride; /* of stored rows */
-    bool transposed;
-};
-
 /* c = a b, plus a bias for every column of c, or 0; a relu then makes values <= 0 to 0 and keeps NaN. add: c + a b, of
  * a product that is not turned. */
 struct matrix_product {
@@ -25,3 +18,7 @@ struct matrix_product {
  * the same bits. */
 struct product matrix_product(int64_t rows, int64_t columns, int64_t terms, struct matrix a, struct matrix b,
                               struct matrix_product *of);
+
+/* Copy a part of an operand, as a product's functions do. */
+void matrix_pack_rows(const struct matrix *a, const struct block *part, float *to, int64_t distance);
+void matrix_pack_columns(const struct matrix *b, const struct block *part, float *to, int64_t distance);

@@ -21,11 +21,70 @@ static inline uint64_t scratch_within(uint64_t limit) { return limit < SCRATCH_M
 
 static inline int64_t multiple(int64_t a, int64_t of) { return (a + of - 1) / of * of; }
 
-/* sums[r * to + c] = (add: +=) the sum of a[r * row + i * term] b[i * PANEL + c] over i < terms, ascending, for
- * c < vectors * LANES; vectors is 1 or 2, a constant of a call. What lies from next on, one place every step floats a
- * term, is fetched meanwhile. */
+/* How ROWS x PANEL sums are stored: the first rows and columns of them, added to what is there or not. ends: a bias of
+ * every column, or 0, is added before, and a relu may follow. */
+struct ending {
+    int64_t rows, columns;
+    bool add, ends, relu;
+    const float *bias; /* or NULL */
+};
+
+/* In what follows, vectors, 1 or 2 a row, and whole are constants of a call; whole: all rows and lanes are stored, else
+ * the first rows, and some lanes of the last vector. */
+
+/* Adds what lies in memory, rows distance apart. */
+INLINED void add_rows(int vectors, bool whole, lanes s[ROWS][2], int64_t rows, int64_t some, const float *from,
+                      int64_t distance)
+{
+#pragma GCC unroll 12
+    for (int r = 0; r < ROWS; r++, from += distance) {
+        if (!whole && r >= rows) break;
+        if (vectors > 1) s[r][0] += lanes_load(from);
+        const float *last = from + (vectors - 1) * LANES;
+        s[r][vectors - 1] += whole ? lanes_load(last) : lanes_load_part(last, some);
+    }
+}
+
+INLINED void rectify_rows(int vectors, lanes s[ROWS][2])
+{
+#pragma GCC unroll 12
+    for (int r = 0; r < ROWS; r++)
+        for (int v = 0; v < vectors; v++) s[r][v] = lanes_rectified(s[r][v]);
+}
+
+INLINED void store_some(int vectors, bool whole, lanes s[ROWS][2], const struct ending *ending, int64_t some,
+                        float *sums, int64_t to)
+{
+    static const float zeros[2 * LANES];
+    if (ending->add) add_rows(vectors, whole, s, ending->rows, some, sums, to);
+    if (ending->ends) add_rows(vectors, whole, s, ROWS, some, ending->bias != NULL ? ending->bias : zeros, 0);
+    if (ending->relu) rectify_rows(vectors, s);
+#pragma GCC unroll 12
+    for (int r = 0; r < ROWS; r++, sums += to) {
+        if (!whole && r >= ending->rows) break;
+        if (vectors > 1) lanes_store(sums, s[r][0]);
+        float *last = sums + (vectors - 1) * LANES;
+        if (whole)
+            lanes_store(last, s[r][vectors - 1]);
+        else
+            lanes_store_part(last, s[r][vectors - 1], some);
+    }
+}
+
+INLINED void store_sums(int vectors, lanes s[ROWS][2], const struct ending *ending, float *sums, int64_t to)
+{
+    const int64_t last = ending->columns - (vectors - 1) * LANES;
+    if (ending->rows >= ROWS && last >= LANES)
+        store_some(vectors, true, s, ending, LANES, sums, to);
+    else
+        store_some(vectors, false, s, ending, last < LANES ? last : LANES, sums, to);
+}
+
+/* sums[r * to + c] = the sum of a[r * row + i * term] b[i * PANEL + c] over i < terms, ascending, and what the ending
+ * makes of it, for c < vectors * LANES. What lies from next on, one place every step floats a term, is fetched
+ * meanwhile. */
 INLINED void multiply_vectors(int vectors, int64_t terms, const float *a, int64_t row, int64_t term, const float *b,
-                              float *sums, int64_t to, bool add, const float *next, int64_t step)
+                              float *sums, int64_t to, const struct ending *ending, const float *next, int64_t step)
 {
     lanes s[ROWS][2];
 #pragma GCC unroll 12
@@ -45,22 +104,14 @@ INLINED void multiply_vectors(int vectors, int64_t terms, const float *a, int64_
             }
         }
     }
-#pragma GCC unroll 12
-    for (int r = 0; r < ROWS; r++) {
-        float *at = sums + r * to;
-        for (int v = 0; v < vectors; v++) {
-            if (add) s[r][v] += lanes_load(at + v * LANES);
-            lanes_store(at + v * LANES, s[r][v]);
-        }
-    }
+    store_sums(vectors, s, ending, sums, to);
 }
 
-/* Of a panel of which columns exist. */
-INLINED void multiply_panel(int64_t columns, int64_t terms, const float *a, int64_t row, int64_t term, const float *b,
-                            float *sums, int64_t to, bool add, const float *next, int64_t step)
+INLINED void multiply_panel(int64_t terms, const float *a, int64_t row, int64_t term, const float *b, float *sums,
+                            int64_t to, const struct ending *ending, const float *next, int64_t step)
 {
-    if (columns > LANES)
-        multiply_vectors(2, terms, a, row, term, b, sums, to, add, next, step);
+    if (ending->columns > LANES)
+        multiply_vectors(2, terms, a, row, term, b, sums, to, ending, next, step);
     else
-        multiply_vectors(1, terms, a, row, term, b, sums, to, add, next, step);
+        multiply_vectors(1, terms, a, row, term, b, sums, to, ending, next, step);
 }

@@ -18,6 +18,15 @@ static inline int64_t patch_extent(const struct patches *p, int64_t taps) { retu
 
 static inline int64_t patch_terms(const struct patches *p) { return p->taps_y * p->taps_x * p->channels; }
 
+/* The patches where each is a pixel and they are all pixels, as they lie in memory; else no matrix. */
+static inline struct matrix patches_matrix(const struct patches *p)
+{
+    const bool follow = p->taps_y == 1 && p->taps_x == 1 && p->y == 0 && p->x == 0 && p->high == p->image.height &&
+                        p->wide == p->image.width;
+    return follow ? (struct matrix){p->data != NULL ? p->data + p->first : NULL, p->image.channels, false}
+                  : (struct matrix){NULL, 0, false};
+}
+
 enum { PATCHES_MOST = 512 };
 
 /* Where numbers of patches are copied to: panels of wide numbers of a patch, distance floats apart; stride: in a panel,
@@ -40,6 +49,17 @@ struct pixels {
     const float *bias; /* of the first channel, or NULL: 0 is added */
     bool relu;
 };
+
+/* Whether the grid is all pixels, as they lie in memory; then that is a result in memory. */
+static inline bool pixels_follow(const struct pixels *p)
+{
+    return p->step == 1 && p->high == p->image.height && p->wide == p->image.width;
+}
+
+static inline struct target pixels_target(const struct pixels *p)
+{
+    return (struct target){p->data != NULL ? p->data + p->first : NULL, p->image.channels, p->bias, p->relu};
+}
 
 /* Writes columns channels from column on of count pixels from pixel on. */
 void pixels_write(const struct pixels *p, int64_t pixel, int64_t count, int64_t column, int64_t columns,

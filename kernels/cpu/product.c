@@ -19,6 +19,16 @@ struct room {
     float *rows, *sums, *columns, *total;
 };
 
+/* Whether the innermost loop writes the result, not scratch: a sum of several blocks is not added to it one by one. */
+static bool in_place(const struct product *p)
+{
+    return p->result == NULL && (!p->spans || p->terms <= (p->target.add ? SUM_BLOCK : SUM_SPAN));
+}
+
+/* Whether rows are read where they lie: not where ROWS_MOST of them would evict each other from the first-level cache.
+ */
+static bool reads_source(const struct product *p) { return !p->by_term && p->source.stride % 1024 != 0; }
+
 /* Floats from a row of sums to the next. */
 static int64_t sums_stride(const struct product_plan *plan) { return plan->columns + SKEW; }
 /* Floats from a packed row, or a panel of them, to the next. */
@@ -29,21 +39,26 @@ static int64_t rows_distance(const struct product *p, const struct product_plan 
 
 static int64_t rows_room(const struct product *p, const struct product_plan *plan)
 {
-    return (p->by_term ? plan->rows / ROWS_MOST : plan->rows) * rows_distance(p, plan);
+    const int64_t rows = reads_source(p) ? ROWS_MOST : plan->rows;
+    return (p->by_term ? rows / ROWS_MOST : rows) * rows_distance(p, plan);
 }
-static int64_t sums_room(const struct product_plan *plan) { return plan->rows * sums_stride(plan); }
+static int64_t sums_room(const struct product *p, const struct product_plan *plan)
+{
+    const bool none = p->result == NULL && !p->spans; /* whatever a call adds to */
+    return none ? 0 : plan->rows * sums_stride(plan);
+}
 static int64_t columns_room(const struct product_plan *plan) { return plan->columns * (plan->terms + 1); }
 
 static int64_t room_floats(const struct product *p, const struct product_plan *plan)
 {
     const bool total = p->spans && p->terms > SUM_SPAN && plan->together == 0;
-    return rows_room(p, plan) + sums_room(plan) * (1 + total) + (plan->turn > 0 ? 0 : columns_room(plan));
+    return rows_room(p, plan) + sums_room(p, plan) * (1 + total) + (plan->turn > 0 ? 0 : columns_room(plan));
 }
 
 static struct room room_at(const struct product *p, const struct product_plan *plan, float *scratch)
 {
     struct room room = {.rows = scratch, .sums = scratch + rows_room(p, plan)};
-    room.columns = room.sums + sums_room(plan);
+    room.columns = room.sums + sums_room(p, plan);
     room.total = room.columns + (plan->turn > 0 ? 0 : columns_room(plan));
     return room;
 }
@@ -132,24 +147,37 @@ struct product_plan product_plan(const struct product *p, int64_t most_threads, 
     return plan;
 }
 
-/* A block of terms whose rows and columns are packed. */
-struct packed {
-    int64_t rows, terms;
-    const float *a;
-    int64_t part, row, term; /* distances in a, part: of ROWS_MOST rows */
-    int64_t stride;          /* of sums */
-    bool add;
+/* Rows of a block of terms: the distances of ROWS_MOST of them, of one, and of terms. */
+struct operand {
+    const float *at;
+    int64_t part, row, term;
 };
 
-/* The sums of a panel, of which columns exist; next: the panel that follows, which is fetched meanwhile. */
-static __attribute__((noinline)) void panel_sums(const struct packed *p, int64_t columns, const float *b,
-                                                 const float *next, float *sums)
+/* A block of terms whose columns are packed. The first rows lie in memory, the others are packed. */
+struct packed {
+    int64_t rows, terms, first;
+    struct operand source, others;
+    struct target target;
+    bool add, ends; /* to the blocks before; no block follows, and the target is the result */
+};
+
+/* The sums of a panel of columns from one on. Meanwhile the panel that follows, next, is fetched; before the first one,
+ * rows that follow each other in memory are, which the processor does not do by itself well enough. */
+static __attribute__((noinline)) void panel_sums(const struct packed *p, int64_t column, int64_t columns,
+                                                 const float *b, const float *next)
 {
+    const struct target *target = &p->target;
     const int64_t parts = ratio_up(p->rows, ROWS);
-    for (int64_t r = 0; r < parts; r++) {
-        const float *a = p->a + r * ROWS / ROWS_MOST * p->part + r * ROWS % ROWS_MOST * p->row;
-        multiply_panel(columns, p->terms, a, p->row, p->term, b, sums + r * ROWS * p->stride, p->stride, p->add,
-                       next + r * p->terms * PANEL / parts, PANEL / parts);
+    struct ending ending = {p->rows, columns, p->add, p->ends, .relu = p->ends && target->relu};
+    float *sums = target->to + column;
+    if (target->bias != NULL) ending.bias = target->bias + column;
+    for (int64_t r = 0; r < parts; r++, sums += ROWS * target->stride, ending.rows -= ROWS) {
+        const bool in_memory = r * ROWS < p->first, ahead = in_memory && column == 0 && p->source.row == p->terms;
+        const struct operand *o = in_memory ? &p->source : &p->others;
+        const int64_t row = r * ROWS - (in_memory ? 0 : p->first);
+        const float *a = o->at + row / ROWS_MOST * o->part + row % ROWS_MOST * o->row;
+        multiply_panel(p->terms, a, o->row, o->term, b, sums, target->stride, &ending,
+                       ahead ? a + ROWS * o->row : next + r * p->terms * PANEL / parts, ahead ? ROWS : PANEL / parts);
     }
 }
 
@@ -179,23 +207,41 @@ static void pack_columns(const struct product *p, const void *of, const struct b
     clear_columns(part, to, distance);
 }
 
-/* room->sums = the part's sums. columns: packed with all terms of the product, or NULL. */
+/* Where a part's sums lie: in the result, or in scratch. */
+static struct target target_of(const struct product *p, const struct product_plan *plan, const struct block *part,
+                               const struct room *room)
+{
+    struct target target = p->target;
+    if (!in_place(p)) return (struct target){room->sums, sums_stride(plan)};
+    target.to += part->row * target.stride + part->column;
+    if (target.bias != NULL) target.bias += part->column;
+    return target;
+}
+
+/* The part's sums. columns: packed with all terms of the product, or NULL. */
 static void part_sums(const struct product *p, const struct product_plan *plan, const void *of,
                       const struct block *part, const float *columns, const struct room *room)
 {
     const int64_t row = rows_distance(p, plan), distance = panel_distance(columns != NULL ? p->terms : plan->terms);
-    struct packed packed = {.rows = part->rows, .a = room->rows, .stride = sums_stride(plan)};
-    packed.part = p->by_term ? row : ROWS_MOST * row;
-    packed.row = p->by_term ? 1 : row, packed.term = p->by_term ? ROWS_MOST : 1;
-    for (int64_t t = 0; t < part->terms; t += SUM_BLOCK, packed.add = true) {
+    struct packed packed = {.rows = part->rows, .target = target_of(p, plan, part, room)};
+    const float *source = p->source.data;
+    packed.others = p->by_term ? (struct operand){room->rows, row, 1, ROWS_MOST}
+                               : (struct operand){room->rows, ROWS_MOST * row, row, 1};
+    if (reads_source(p)) packed.first = part->rows / ROWS_MOST * ROWS_MOST, source += part->row * p->source.stride;
+    packed.source = (struct operand){NULL, ROWS_MOST * p->source.stride, p->source.stride, 1};
+    for (int64_t t = 0; t == 0 || t < part->terms; t += SUM_BLOCK) {
         struct block some = *part;
         some.term += t, some.terms = packed.terms = lesser(SUM_BLOCK, part->terms - t);
-        p->pack_rows(of, &some, room->rows, row);
-        clear_rows(p, part->rows, some.terms, room->rows, row);
+        packed.add = t > 0 || (in_place(p) && p->target.add),
+        packed.ends = in_place(p) && !p->target.bare && t + SUM_BLOCK >= part->terms;
+        some.row += packed.first, some.rows -= packed.first;
+        if (packed.first > 0) packed.source.at = source + some.term;
+        if (some.rows > 0) p->pack_rows(of, &some, room->rows, row);
+        clear_rows(p, some.rows, some.terms, room->rows, row);
         if (columns == NULL) pack_columns(p, of, &some, room->columns, distance);
         const float *b = columns != NULL ? columns + some.term * PANEL : room->columns;
         for (int64_t c = 0; c < part->columns; c += PANEL, b += distance)
-            panel_sums(&packed, part->columns - c, b, c + PANEL < part->columns ? b + distance : b, room->sums + c);
+            panel_sums(&packed, c, part->columns - c, b, c + PANEL < part->columns ? b + distance : b);
     }
 }
 
@@ -211,19 +257,40 @@ static void add_sums(const struct block *part, const float *sums, int64_t stride
         }
 }
 
+/* What becomes of a part's sums: p->target, or what the product's function makes of them. */
+static void store_result(const struct product *p, const void *of, const struct block *part, const float *sums,
+                         int64_t stride)
+{
+    const struct target *t = &p->target;
+    if (p->result != NULL) {
+        p->result(of, part, sums, stride);
+        return;
+    }
+    for (int64_t r = 0; r < part->rows; r++, sums += stride)
+        for (int64_t c = 0; c < part->columns; c += LANES) {
+            const int64_t count = lesser(LANES, part->columns - c), column = part->column + c;
+            float *to = t->to + (part->row + r) * t->stride + column;
+            lanes s = lanes_load_part(sums + c, count);
+            if (t->add) s = lanes_load_part(to, count) + s;
+            if (!t->bare) s += t->bias != NULL ? lanes_load_part(t->bias + column, count) : (lanes){0};
+            if (t->relu) s = lanes_rectified(s);
+            lanes_store_part(to, s, count);
+        }
+}
+
 /* A block of the result, span by span. */
 static void block_result(const struct product *p, const struct product_plan *plan, const void *of,
                          const struct block *part, const float *packed, const struct room *room)
 {
     const int64_t span = p->spans ? SUM_SPAN : p->terms;
-    if (p->terms == 0) memset(room->sums, 0, (size_t)sums_room(plan) * sizeof *room->sums);
-    for (int64_t t = 0; t < p->terms; t += span) {
+    int64_t t = 0;
+    do {
         struct block some = *part;
         some.term = t, some.terms = lesser(span, p->terms - t);
         part_sums(p, plan, of, &some, packed, room);
         if (span < p->terms) add_sums(part, room->sums, sums_stride(plan), room->total, sums_stride(plan), t > 0);
-    }
-    p->result(of, part, span < p->terms ? room->total : room->sums, sums_stride(plan));
+    } while ((t += span) < p->terms);
+    if (!in_place(p)) store_result(p, of, part, span < p->terms ? room->total : room->sums, sums_stride(plan));
 }
 
 /* Block number i of columns from first on, of which there are count. */
@@ -315,7 +382,7 @@ static void add_spans(const struct run *run, bool last)
         float *total = run->shared + r * p->columns;
         for (int64_t s = 0; s < run->count; s++)
             add_sums(&row, total + (1 + s) * matrix, 0, total, 0, run->first + s > 0);
-        if (last) p->result(run->of, &row, total, p->columns);
+        if (last) store_result(p, run->of, &row, total, p->columns);
     }
 }
 

@@ -39,16 +39,35 @@ static inline int64_t place_by_term(int64_t row, int64_t term, int64_t distance)
     return row / ROWS_MOST * distance + term * ROWS_MOST + row % ROWS_MOST;
 }
 
+/* A result in memory: to[row * stride + column] is the sum plus the column's bias, or plus 0. A relu then makes
+ * values <= 0 to 0 and keeps NaN. add: of sums in spans alone, which are added to what is there. bare: the sum alone,
+ * which may be -0. */
+struct target {
+    float *to;
+    int64_t stride;
+    const float *bias; /* or NULL */
+    bool relu, add, bare;
+};
+
+/* A row-major matrix: transposed, it is read as the transpose of what is stored. */
+struct matrix {
+    const float *data;
+    int64_t stride; /* of stored rows; 0: there is none */
+    bool transposed;
+};
+
 /* result (rows x columns) = the sums over terms of a row's operand times a column's. Functions copy a part of an
  * operand, or accept a part of the result; threads call them at once for different parts. */
 struct product {
     int64_t rows, columns, terms;
-    bool spans;   /* sums are divided into spans */
-    bool by_term; /* a term's rows lie together in memory */
+    bool spans;           /* sums are divided into spans */
+    bool by_term;         /* a term's rows lie together in memory */
+    struct matrix source; /* the rows, if they lie in memory; most are then not packed */
     /* Writes to[row * distance + term], or by term to[place_by_term()]; rows and terms count from 0 on in a part. */
     void (*pack_rows)(const void *of, const struct block *part, float *to, int64_t distance);
     /* In panels: to[column / PANEL * distance + term * PANEL + column % PANEL]. */
     void (*pack_columns)(const void *of, const struct block *part, float *to, int64_t distance);
+    struct target target; /* of the result, or the function takes it: */
     /* sums[row * stride + column], all their terms. */
     void (*result)(const void *of, const struct block *part, const float *sums, int64_t stride);
 };

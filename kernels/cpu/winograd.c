@@ -134,8 +134,9 @@ static __attribute__((noinline)) void panel_products(int64_t inputs, int64_t col
                                                      int64_t m_tile)
 {
     const int64_t parts = ratio_up(tiles, ROWS);
+    const struct ending ending = {ROWS, multiple(columns, LANES)};
     for (int64_t t = 0; t < parts; t++)
-        multiply_panel(columns, inputs, v + t * ROWS * v_tile, v_tile, 1, u, m + t * ROWS * m_tile, m_tile, false,
+        multiply_panel(inputs, v + t * ROWS * v_tile, v_tile, 1, u, m + t * ROWS * m_tile, m_tile, &ending,
                        next + t * inputs * PANEL / parts, PANEL / parts);
 }
 

@@ -60,9 +60,9 @@ static __attribute__((noinline)) void panel_products(const struct winograd *w, c
     const struct distances d = distances_of(w);
     const float *v = turn->v + point * d.v_point, *gradient = turn->w + point * d.w_point + panel * d.w_panel;
     float *u = turn->u + point * d.u_point + panel * d.u_panel;
+    const struct ending ending = {ROWS, multiple(turn->outputs - panel * PANEL, LANES), add};
     for (int64_t c = 0; c < turn->inputs; c += ROWS)
-        multiply_panel(turn->outputs - panel * PANEL, tiles, v + c, 1, d.v_tile, gradient, u + c * PANEL, PANEL, add,
-                       v + c + 2 * ROWS, d.v_tile);
+        multiply_panel(tiles, v + c, 1, d.v_tile, gradient, u + c * PANEL, PANEL, &ending, v + c + 2 * ROWS, d.v_tile);
 }
 
 /* to = or += x. */

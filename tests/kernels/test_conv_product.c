@@ -117,6 +117,7 @@ struct shape_row {
     int64_t batch, height, width, inputs, outputs, kernel, stride, padding, groups;
     bool relu, bias;
     int64_t dilation; /* 0: 1 */
+    bool tiny;        /* products are too small for a float: sums are 0 or -0 */
 };
 
 static struct problem problem_make(const struct shape_row *r)
@@ -133,6 +134,8 @@ static struct problem problem_make(const struct shape_row *r)
     p.y = images_make(r->batch, h, w, r->outputs, 3), p.dy = images_make(r->batch, h, w, r->outputs, 4);
     p.weights = random_floats(count, 5), p.dw = random_floats(count, 6);
     p.bias = random_floats(r->outputs, 7), p.db = random_floats(r->outputs, 8);
+    for (int64_t i = 0; r->tiny && i < images_count(&p.x); i++) p.x.data[i] *= 1e-30F;
+    for (int64_t i = 0; r->tiny && i < images_count(&p.dy); i++) p.dy.data[i] *= 1e-30F;
     judge_forward(&p), judge_input(&p);
     for (int64_t i = 0; i < count; i++)
         p.dw[i] = judge_gradient(&p, i / taps / inputs, i / taps % inputs, i % taps / r->kernel, i % r->kernel);
@@ -203,19 +206,40 @@ static void check(const struct problem *p, int threads, uint64_t limit)
 Test(conv_product, has_the_bits_of_its_definition, .timeout = 300)
 {
     static const struct shape_row rows[] = {
-        {2, 7, 9, 20, 37, 1, 1, 0, 1, true, true},       {3, 9, 10, 16, 33, 1, 2, 0, 1, false, false},
-        {2, 13, 11, 3, 18, 7, 2, 3, 1, true, true},      {1, 12, 9, 17, 5, 5, 1, 2, 1, false, true},
-        {2, 11, 14, 40, 16, 3, 2, 1, 1, true, true},     {1, 8, 7, 16, 24, 4, 3, 1, 1, false, true},
-        {1, 1, 1, 1, 1, 1, 1, 0, 1, true, true},         {2, 3, 4, 300, 3, 3, 1, 2, 1, false, false},
-        {1, 50, 61, 8, 16, 2, 1, 0, 1, false, true},     {1, 6, 9, 32, 32, 2, 5, 0, 2, true, true},
-        {2, 9, 19, 40, 40, 3, 1, 1, 40, true, true},     {3, 31, 28, 17, 17, 5, 2, 2, 17, false, true},
-        {2, 40, 40, 3, 3, 2, 3, 1, 3, true, false},      {2, 9, 11, 24, 24, 3, 1, 1, 6, true, true},
-        {3, 30, 28, 32, 32, 3, 2, 1, 8, false, true},    {1, 7, 8, 6, 6, 3, 1, 2, 3, true, true},
-        {2, 12, 13, 48, 48, 5, 2, 2, 6, true, true},     {1, 9, 9, 12, 24, 3, 1, 1, 3, false, true},
-        {1, 8, 8, 16, 16, 7, 1, 3, 2, false, true},      {1, 33, 9, 8, 8, 3, 1, 1, 1, true, false},
-        {2, 13, 12, 20, 10, 3, 1, 2, 1, true, true, 2},  {2, 9, 19, 40, 40, 3, 1, 4, 40, true, true, 3},
-        {3, 14, 17, 6, 7, 4, 4, 7, 1, false, true, 6},   {1, 15, 28, 24, 24, 3, 2, 9, 6, false, true, 8},
+        {2, 7, 9, 20, 37, 1, 1, 0, 1, true, true},
+        {3, 9, 10, 16, 33, 1, 2, 0, 1, false, false},
+        {2, 13, 11, 3, 18, 7, 2, 3, 1, true, true},
+        {1, 12, 9, 17, 5, 5, 1, 2, 1, false, true},
+        {2, 11, 14, 40, 16, 3, 2, 1, 1, true, true},
+        {1, 8, 7, 16, 24, 4, 3, 1, 1, false, true},
+        {1, 1, 1, 1, 1, 1, 1, 0, 1, true, true},
+        {2, 3, 4, 300, 3, 3, 1, 2, 1, false, false},
+        {1, 50, 61, 8, 16, 2, 1, 0, 1, false, true},
+        {1, 6, 9, 32, 32, 2, 5, 0, 2, true, true},
+        {2, 9, 19, 40, 40, 3, 1, 1, 40, true, true},
+        {3, 31, 28, 17, 17, 5, 2, 2, 17, false, true},
+        {2, 40, 40, 3, 3, 2, 3, 1, 3, true, false},
+        {2, 9, 11, 24, 24, 3, 1, 1, 6, true, true},
+        {3, 30, 28, 32, 32, 3, 2, 1, 8, false, true},
+        {1, 7, 8, 6, 6, 3, 1, 2, 3, true, true},
+        {2, 12, 13, 48, 48, 5, 2, 2, 6, true, true},
+        {1, 9, 9, 12, 24, 3, 1, 1, 3, false, true},
+        {1, 8, 8, 16, 16, 7, 1, 3, 2, false, true},
+        {1, 33, 9, 8, 8, 3, 1, 1, 1, true, false},
+        {2, 13, 12, 20, 10, 3, 1, 2, 1, true, true, 2},
+        {2, 9, 19, 40, 40, 3, 1, 4, 40, true, true, 3},
+        {3, 14, 17, 6, 7, 4, 4, 7, 1, false, true, 6},
+        {1, 15, 28, 24, 24, 3, 2, 9, 6, false, true, 8},
         {2, 40, 40, 32, 32, 3, 1, 2, 4, false, true, 2},
+        {2, 37, 41, 30, 45, 1, 1, 0, 1, false, false},
+        {1, 5, 6, 9, 70, 1, 1, 0, 1, true, false},
+        {2, 6, 7, 24, 36, 1, 1, 0, 2, false, false},
+        {1, 3, 5, 1024, 20, 1, 1, 0, 1, false, true},
+        {1, 4, 5, 8, 8, 1, 1, 1, 1, false, false},
+        {2, 1, 1, 8, 9, 3, 3, 1, 1, false, false},
+        {1, 3, 3, 8, 9, 1, 2, 1, 1, false, false},
+        {1, 7, 9, 20, 37, 1, 1, 0, 1, true, false, 1, true},
+        {1, 7, 9, 20, 37, 3, 1, 1, 1, true, true, 1, true},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct problem p = problem_make(&rows[i]);

@@ -46,7 +46,7 @@ static float *transposed(const float *x, int64_t rows, int64_t columns)
 struct problem {
     int64_t rows, columns, terms;
     bool spans, bias, relu;
-    float *p, *p_columns, *q, *q_columns, *biases, *result;
+    float *p, *p_columns, *q, *q_columns, *biases, *sums;
 };
 
 static struct problem problem_make(int64_t rows, int64_t columns, int64_t terms, bool spans, bool bias, bool relu)
@@ -54,26 +54,33 @@ static struct problem problem_make(int64_t rows, int64_t columns, int64_t terms,
     struct problem m = {rows, columns, terms, spans, bias, relu};
     m.p = random_floats(rows * terms, 1), m.q = random_floats(columns * terms, 2), m.biases = random_floats(columns, 3);
     m.p_columns = transposed(m.p, rows, terms), m.q_columns = transposed(m.q, columns, terms);
-    m.result = malloc((size_t)(rows * columns) * sizeof *m.result);
-    for (int64_t i = 0; i < rows * columns; i++) {
-        const float sum = judge(terms, spans, m.p + i / columns * terms, m.q + i % columns * terms) +
-                          (bias ? m.biases[i % columns] : 0);
-        m.result[i] = relu && sum <= 0 ? 0 : sum;
-    }
+    m.sums = malloc((size_t)(rows * columns) * sizeof *m.sums);
+    for (int64_t i = 0; i < rows * columns; i++)
+        m.sums[i] = judge(terms, spans, m.p + i / columns * terms, m.q + i % columns * terms);
     return m;
+}
+
+/* What the sum becomes that is added to a number. */
+static float ended(const struct problem *m, int64_t i, float to)
+{
+    const float sum = to + m->sums[i] + (m->bias ? m->biases[i % m->columns] : 0);
+    return m->relu && sum <= 0 ? 0 : sum;
 }
 
 static void problem_free(struct problem *m)
 {
-    free(m->p), free(m->q), free(m->p_columns), free(m->q_columns), free(m->biases), free(m->result);
+    free(m->p), free(m->q), free(m->p_columns), free(m->q_columns), free(m->biases), free(m->sums);
 }
 
-/* how: bit 0: p is stored by terms, 1: q, 2: the product is that of the transpose. Returns the plan. */
+/* how: bit 0: p is stored by terms, 1: q, 2: the product is that of the transpose, 3: it is added to i / 8, of sums in
+ * spans. Returns the plan. */
 static struct product_plan check(const struct problem *m, int how, int threads, uint64_t limit)
 {
     struct matrix_product of = {.stride = m->columns, .relu = m->relu, .turned = how & 4};
     of.bias = m->bias ? m->biases : NULL;
+    of.add = how & 8;
     of.c = spoiled_floats((size_t)(m->rows * m->columns) * sizeof *of.c);
+    for (int64_t i = 0; i < m->rows * m->columns && of.add; i++) of.c[i] = (float)i / 8;
     const struct matrix a =
         how & 1 ? (struct matrix){m->p_columns, m->rows, true} : (struct matrix){m->p, m->terms, false};
     const struct matrix b =
@@ -85,11 +92,13 @@ static struct product_plan check(const struct problem *m, int how, int threads, 
     omp_set_num_threads(threads);
     product_run(&product, &plan, &of, scratch);
     cr_assert(isnan(scratch[plan.scratch / sizeof *scratch]), "more scratch than %zu bytes is written", plan.scratch);
-    for (int64_t i = 0; i < m->rows * m->columns; i++)
-        cr_assert(!memcmp(of.c + i, m->result + i, sizeof *of.c),
+    for (int64_t i = 0; i < m->rows * m->columns; i++) {
+        const float expected = ended(m, i, of.add ? (float)i / 8 : 0);
+        cr_assert(!memcmp(of.c + i, &expected, sizeof expected),
                   "%lld x %lld over %lld, stored %d, %d threads: [%lld] is %.9g, by the definition %.9g",
                   (long long)m->rows, (long long)m->columns, (long long)m->terms, how, threads, (long long)i,
-                  (double)of.c[i], (double)m->result[i]);
+                  (double)of.c[i], (double)expected);
+    }
     free(of.c), free(scratch);
     return plan;
 }
@@ -103,11 +112,12 @@ Test(product, has_the_bits_of_its_definition, .timeout = 300)
         {1, 1, 1, false, false, false},     {13, 33, 257, false, true, true},   {200, 17, 300, false, true, false},
         {5, 900, 1000, false, false, true}, {450, 1, 513, true, true, true},    {7, 40, 2049, true, false, false},
         {31, 29, 9001, true, true, false},  {400, 70, 4100, true, false, true}, {97, 800, 30, true, false, false},
+        {41, 70, 1024, false, true, true},  {25, 50, 300, true, false, true},   {25, 50, 200, true, true, false},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct problem m =
             problem_make(rows[i].rows, rows[i].columns, rows[i].terms, rows[i].spans, rows[i].bias, rows[i].relu);
-        for (int how = 0; how < 8; how++)
+        for (int how = 0; how < (m.spans ? 12 : 8); how++)
             for (int threads = 1; threads <= 4; threads++) check(&m, how, threads, UINT64_MAX);
         problem_free(&m);
     }
