@@ -124,12 +124,18 @@ static int64_t useful_threads(const struct product *p, int64_t threads)
     return work < (double)threads * WORK_LEAST ? 1 + (int64_t)(work / WORK_LEAST) : threads;
 }
 
+/* The size of as many blocks as are needed of at most so many, which are alike; a multiple. */
+static int64_t block_size(int64_t count, int64_t most, int64_t of)
+{
+    return multiple(ratio_up(count, ratio_up(count, most)), of);
+}
+
 struct product_plan product_plan(const struct product *p, int64_t most_threads, uint64_t limit)
 {
     const int64_t threads = useful_threads(p, most_threads);
     struct product_plan plan = {
-        .rows = lesser(p->spans ? ROWS_SPANS : ROWS_BLOCK, multiple(p->rows, ROWS_MOST)),
-        .columns = lesser(COLUMNS_BLOCK, multiple(p->columns, PANEL_MOST)),
+        .rows = block_size(p->rows, p->spans ? ROWS_SPANS : ROWS_BLOCK, ROWS_MOST),
+        .columns = block_size(p->columns, COLUMNS_BLOCK, PANEL_MOST),
         .terms = lesser(SUM_BLOCK, p->terms),
     };
     const int64_t room = (int64_t)(limit < INT64_MAX ? limit : INT64_MAX) / (int64_t)sizeof(float);
