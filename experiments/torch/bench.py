@@ -138,8 +138,9 @@ def row(way):
     return f"| {name} | {bits} | {way.peak / 2**20:.1f} | {predicted} | {model} | {way.slowdown:.3f} |"
 
 
-def recorder_share(network, size, folder, steps=4):
-    """The recorder's least time by that of the steps it records, plain and with AdamW; the first step warms up."""
+def recorder_cost(network, size, folder, steps=4):
+    """The least time of the steps that are recorded, plain and with AdamW, the recorder's, and the bytes that it hashes; the
+    first step warms up."""
     model, batch = importlib.import_module(network).make(size)
     optimizer, taken = torch.optim.AdamW(model.parameters(), 1e-3), []
     with rematch_torch.Recorder(os.path.join(folder, "cost.h5"), model, optimizer) as recorder:
@@ -152,7 +153,8 @@ def recorder_share(network, size, folder, steps=4):
             moments.append(time.perf_counter())
             taken.append((moments[1] - moments[0], moments[2] - moments[1]))
     trained, recorded = (min(column) for column in zip(*taken[1:]))
-    return recorded / trained
+    tensors = [t for p in model.parameters() for t in [p, p.grad] + recorder.state_of(p)] + list(model.buffers())
+    return trained, recorded, sum(t.nbytes for t in tensors)
 
 
 def costs(network, size, ways):
@@ -160,10 +162,11 @@ def costs(network, size, ways):
     regions = [way.region for way in ways if way.region]
     longest = max(regions, key=lambda region: region.seconds["plan"])
     with tempfile.TemporaryDirectory() as folder:
-        share = recorder_share(network, size, folder)
+        trained, recorded, hashed = recorder_cost(network, size, folder)
     return (f"{len(longest.plan['ops'])} operators, recomputations included: planned in at most {longest.seconds['plan']:.1f} s, "
-            f"rebuilt in {max(region.seconds['rebuild'] for region in regions):.1f} s. The recorder takes {100 * share:.1f} % of a "
-            "step.")
+            f"rebuilt in {max(region.seconds['rebuild'] for region in regions):.1f} s. The recorder takes "
+            f"{100 * recorded / trained:.1f} % of a step with AdamW: {1000 * recorded:.0f} ms for {hashed / 2**20:.0f} MiB of "
+            f"parameters, gradients and optimizer state, beside {trained:.2f} s.")
 
 
 def plan_within(path, peak):
@@ -177,8 +180,9 @@ def plan_within(path, peak):
 
 
 def beside_checkpoint(network, size, steps, static, theirs, plain):
-    """Ours in the bytes of each way of checkpointing, trained as well: the ratio of what both take longer."""
-    for way in theirs:
+    """Ours in the bytes of each way of checkpointing, trained as well: the ratio of what both take longer. Of ways with one
+    peak, the fastest."""
+    for way in {round(w.peak): w for w in sorted(theirs, key=lambda w: -w.slowdown)}.values():
         ours = Way(network, size, "ours", static + way.peak, steps, plain)
         numbers = f"{ours.peak / 2**20:.1f} | {ours.slowdown:.3f} | {(ours.slowdown - 1) / (way.slowdown - 1):.2f}" if not ours.error \
             else "no schedule | |"
@@ -199,7 +203,7 @@ def beside(path, theirs):
 
 def measure(name, size, steps, out):
     network, size = name.partition(":")[0], name.partition(":")[2] or size
-    print(f"\n## {name}\n\n| way | bits | peak MiB | predicted MiB | counted : predicted | model slowdown | slowdown |\n"
+    print(f"\n## {name}\n\n{provenance()}\n\n| way | bits | peak MiB | predicted MiB | counted : predicted | model slowdown | slowdown |\n"
           "|---|---|---|---|---|---|---|", file=out, flush=True)
     plain = Way(network, size, "plain", None, steps)
     print(row(plain), file=out, flush=True)
@@ -231,7 +235,7 @@ def provenance():
     load = " ".join(f"{x:.1f}" for x in os.getloadavg())
     version = subprocess.run([program(), "--version"], capture_output=True, text=True).stdout.strip()
     return (f"{datetime.date.today()}; {cpu}, {os.cpu_count()} cores, {torch.backends.cpu.get_cpu_capability()}, "
-            f"{torch.get_num_threads()} thread; load {load}; torch {torch.__version__}, Python {platform.python_version()}; "
+            f"threads: {torch.get_num_threads()}; load {load}; torch {torch.__version__}, Python {platform.python_version()}; "
             f"{version}; commit {commit}")
 
 
@@ -246,8 +250,6 @@ many blocks, by PyTorch's activation_memory_budget on AOTAutograd's graph (run o
   recomputation. It is the same measure for PyTorch's partition and for ours.
 - *Slowdown*: the least time of a step divided by that of plain PyTorch, of four alternating steps each. The Python that runs
   operators one by one is in it.
-
-{provenance}
 """
 
 
@@ -260,7 +262,7 @@ def main():
     given = parser.parse_args()
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", 1)))
     text = io.StringIO() if given.out else sys.stdout
-    print(INTRODUCTION.format(steps=given.steps, provenance=provenance()), end="", file=text)
+    print(INTRODUCTION.format(steps=given.steps), end="", file=text)
     for network in given.networks:
         measure(network, given.size, given.steps, text)
         if given.out:
