@@ -25,9 +25,9 @@ static bool in_place(const struct product *p)
     return p->result == NULL && (!p->spans || p->terms <= (p->target.add ? SUM_BLOCK : SUM_SPAN));
 }
 
-/* Whether rows are read where they lie: not where ROWS_MOST of them would evict each other from the first-level cache.
- */
-static bool reads_source(const struct product *p) { return !p->by_term && p->source.stride % 1024 != 0; }
+/* Whether rows are read where they lie. Those 4 KiB apart evict each other from the first-level cache, but packing them
+ * takes longer. */
+static bool reads_source(const struct product *p) { return !p->by_term && p->source.stride != 0; }
 
 /* Floats from a row of sums to the next. */
 static int64_t sums_stride(const struct product_plan *plan) { return plan->columns + SKEW; }
