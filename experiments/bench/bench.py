@@ -204,7 +204,7 @@ class Bench:
             if not is_peer(network, cell):
                 raise
             lines = str(failure).strip().splitlines()
-            last = next((line for line in reversed(lines) if "Error" in line), lines[-1])
+            last = next((line for line in reversed(lines) if "Error" in line), "it printed no error")
             self.say(f"    {cell} failed and is left out: {last}")
             self.failed.append((f"{cell}, {network}", f"failed and left out: {last}"))
             del TURNS[network][1][cell]

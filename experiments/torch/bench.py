@@ -203,8 +203,8 @@ def beside(path, theirs):
 
 def measure(name, size, steps, out):
     network, size = name.partition(":")[0], name.partition(":")[2] or size
-    print(f"\n## {name}\n\n{provenance()}\n\n| way | bits | peak MiB | predicted MiB | counted : predicted | model slowdown | slowdown |\n"
-          "|---|---|---|---|---|---|---|", file=out, flush=True)
+    print(f"\n## {name}\n\n{provenance()}\n\n| way | bits | peak MiB | predicted MiB | counted : predicted | model slowdown "
+          "| slowdown |\n|---|---|---|---|---|---|---|", file=out, flush=True)
     plain = Way(network, size, "plain", None, steps)
     print(row(plain), file=out, flush=True)
     ways = []
