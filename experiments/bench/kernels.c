@@ -78,7 +78,7 @@ static void time_product(const char *name, const char *pass, int64_t m, int64_t 
                          struct matrix b, float *c, bool spans, bool turned, struct times *sum)
 {
     if (!wanted(name, pass)) return;
-    struct matrix_product of = {.c = c, .stride = n, .turned = turned};
+    struct matrix_product of = {.c = {c, n}, .turned = turned};
     struct product product = matrix_product(m, n, k, a, b, &of);
     product.spans = spans;
     const struct product_plan plan = product_plan(&product, threads, SCRATCH_MOST);

@@ -58,7 +58,7 @@ static float *make_turns(int64_t tokens, int64_t width)
 static void multiply_matrices(int64_t rows, int64_t columns, int64_t terms, struct matrix a, struct matrix b, float *c,
                               int64_t stride, float *scratch)
 {
-    struct matrix_product of = {.c = c, .stride = stride};
+    struct matrix_product of = {.c = {c, stride}};
     const struct product product = matrix_product(rows, columns, terms, a, b, &of);
     product_alone(&product, &of, scratch);
 }
@@ -70,7 +70,7 @@ static size_t packing(int64_t rows, int64_t columns, int64_t terms)
 {
     size_t most = 0;
     for (int transposed = 0; transposed < 2; transposed++) {
-        struct matrix_product of = {.stride = columns};
+        struct matrix_product of = {.c.stride = columns};
         const struct product product = matrix_product(rows, columns, terms, (struct matrix){.transposed = transposed},
                                                       (struct matrix){.data = NULL}, &of);
         most = larger(most, product_plan(&product, 1, UINT64_MAX).scratch);

@@ -9,12 +9,13 @@
 
 /* A product of one group: patches of one image times weights, or the gradients of the weights. */
 struct task {
+    struct matrix_product
+        matrices; /* used instead of the functions below where in_memory(), which get a pointer to it */
     struct patches patches;
     struct pixels pixels;
     struct patches gradient; /* of the weights: dy, a pixel a patch */
     const float *weights;    /* of the group */
     float *dw, *db;
-    struct matrix_product matrices; /* instead, where all of them lie in memory */
     /* A column's weights: weights[column * to_column + channel * to_channel + tap], from the taps on, whose steps may
      * be negative. */
     int64_t to_column, to_channel, first_tap, tap_y, tap_x, taps;
@@ -114,29 +115,23 @@ static struct product product_of_matrices(const struct conv_product *conv, enum 
     struct matrix dy = patches_matrix(&task->gradient), weights = {task->weights, task->to_channel, false};
     const int64_t pixels = patch_count(&task->patches, conv->batch), channels = task->patches.channels;
     if (pass == CONV_PARAMS) {
-        task->matrices = (struct matrix_product){.c = task->dw, .stride = channels};
+        task->matrices.c = (struct target){task->dw, channels, .bare = true};
         dy.transposed = true;
         struct product product = matrix_product(task->gradient.channels, channels, pixels, dy, x, &task->matrices);
-        product.spans = product.target.bare = true;
+        product.spans = true;
         return product;
     }
-    const struct target to = pixels_target(&task->pixels);
-    task->matrices = (struct matrix_product){.c = to.to, .stride = to.stride, .bias = to.bias, .relu = to.relu};
+    task->matrices.c = pixels_target(&task->pixels);
     if (task->to_channel == 1) weights.stride = task->to_column, weights.transposed = true;
     return matrix_product(pixels, task->pixels.channels, channels, x, weights, &task->matrices);
 }
 
-/* of: what the product's functions get. */
-static struct product product_of(const struct conv_product *conv, enum conv_pass pass, struct task *task,
-                                 const void **of)
+/* Its functions get the task. */
+static struct product product_of(const struct conv_product *conv, enum conv_pass pass, struct task *task)
 {
     const struct pixels *to = &task->pixels;
     const int64_t patches = patch_count(&task->patches, conv->batch), numbers = patch_terms(&task->patches);
-    *of = task;
-    if (in_memory(conv, pass, task)) {
-        *of = &task->matrices;
-        return product_of_matrices(conv, pass, task);
-    }
+    if (in_memory(conv, pass, task)) return product_of_matrices(conv, pass, task);
     if (pass == CONV_PARAMS)
         return (struct product){.rows = numbers + conv->bias,
                                 .columns = task->gradient.channels,
@@ -244,8 +239,7 @@ static void widen(const struct conv_product *conv, struct task *task)
 
 static void need(const struct conv_product *conv, enum conv_pass pass, struct task *task, size_t *scratch)
 {
-    const void *of;
-    const struct product product = product_of(conv, pass, task, &of);
+    const struct product product = product_of(conv, pass, task);
     size_t bytes;
     if (!in_groups(conv)) {
         bytes = product_plan(&product, conv->threads, conv->limit).scratch;
@@ -286,10 +280,9 @@ static void compute(const struct conv_product *conv, enum conv_pass pass, struct
             grouped_apply(&task->patches, &task->pixels, conv->batch, &taps, scratch);
         return;
     }
-    const void *of;
-    const struct product product = product_of(conv, pass, task, &of);
+    const struct product product = product_of(conv, pass, task);
     const struct product_plan plan = product_plan(&product, conv->threads, conv->limit);
-    product_run(&product, &plan, of, scratch);
+    product_run(&product, &plan, task, scratch);
 }
 
 /* Groups that are computed one by one. */

@@ -93,7 +93,7 @@ INLINED void lanes_transpose(lanes v[LANES])
 {
 #pragma GCC unroll 4
     for (int step = 1; step < LANES; step *= 2) {
-        lane_bits first, second;
+        lane_bits first = {0}, second = {0};
         for (int k = 0; k < LANES; k++) {
             first[k] = k & step ? LANES + k - step : k;
             second[k] = k & step ? LANES + k : k + step;

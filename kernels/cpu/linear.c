@@ -36,17 +36,17 @@ static struct product product_for(const struct linear *l, enum use use, int64_t 
     const struct matrix dy = {args->dy, l->units, false};
     const bool few = l->rows <= FEW_ROWS;
     if (use == USE_FORWARD) {
-        *of = (struct matrix_product){.c = args->y, .stride = l->units, .turned = few && l->units > l->rows};
-        of->bias = l->bias ? args->parameters[1] : NULL;
-        of->relu = l->activation == ACTIVATION_RELU;
+        *of = (struct matrix_product){.c = {args->y, l->units}, .turned = few && l->units > l->rows};
+        of->c.bias = l->bias ? args->parameters[1] : NULL;
+        of->c.relu = l->activation == ACTIVATION_RELU;
         return matrix_product(l->rows, l->units, l->inputs, x, (struct matrix){w.data, w.stride, true}, of);
     }
     if (use == USE_INPUT) {
-        *of = (struct matrix_product){.c = args->dx[0], .stride = l->inputs, .turned = few && l->inputs > l->rows};
+        *of = (struct matrix_product){.c = {args->dx[0], l->inputs}, .turned = few && l->inputs > l->rows};
         return matrix_product(l->rows, l->inputs, l->units, dy, w, of);
     }
     const struct matrix part = {dy.data != NULL ? dy.data + args->row : NULL, l->units, true};
-    *of = (struct matrix_product){.c = args->gradients[0], .stride = l->inputs, .add = args->adds & 1};
+    *of = (struct matrix_product){.c = {args->gradients[0], l->inputs, .add = args->adds & 1}};
     struct product product = matrix_product(units, l->inputs, l->rows, part, x, of);
     product.spans = true;
     return product;

@@ -7,10 +7,8 @@
 static void copy_rows(const struct matrix *a, const struct block *part, float *to, int64_t distance)
 {
     const float *from = a->data + part->row * a->stride + part->term;
-    for (int64_t r = 0; r < part->rows; r++, from += a->stride, to += distance) {
-        fetch(from + AHEAD * a->stride, part->terms);
+    for (int64_t r = 0; r < part->rows; r++, from += a->stride, to += distance)
         memcpy(to, from, (size_t)part->terms * sizeof *to);
-    }
 }
 
 /* Of rows of memory that hold a term each. */
@@ -25,8 +23,9 @@ static void copy_terms(const struct matrix *a, const struct block *part, float *
     }
 }
 
-void matrix_pack_rows(const struct matrix *a, const struct block *part, float *to, int64_t distance)
+static void pack_rows(const void *of, const struct block *part, float *to, int64_t distance)
 {
+    const struct matrix *a = &((const struct matrix_product *)of)->a;
     if (a->transposed)
         copy_terms(a, part, to, distance);
     else
@@ -77,11 +76,6 @@ void matrix_pack_columns(const struct matrix *b, const struct block *part, float
         pack_direct(b, part, to, distance);
 }
 
-static void pack_rows(const void *of, const struct block *part, float *to, int64_t distance)
-{
-    matrix_pack_rows(&((const struct matrix_product *)of)->a, part, to, distance);
-}
-
 static void pack_columns(const void *of, const struct block *part, float *to, int64_t distance)
 {
     matrix_pack_columns(&((const struct matrix_product *)of)->b, part, to, distance);
@@ -94,13 +88,13 @@ static void result_turned(const void *of, const struct block *part, const float 
     for (int64_t r = 0; r < part->rows; r += LANES)
         for (int64_t c = 0; c < part->columns; c += LANES) {
             const int64_t rows = lesser(LANES, part->rows - r), columns = lesser(LANES, part->columns - c);
-            const lanes bias = m->bias != NULL ? lanes_load_part(m->bias + part->row + r, rows) : (lanes){0};
-            float *to = m->c + (part->column + c) * m->stride + part->row + r;
+            const lanes bias = m->c.bias != NULL ? lanes_load_part(m->c.bias + part->row + r, rows) : (lanes){0};
+            float *to = m->c.data + (part->column + c) * m->c.stride + part->row + r;
             lanes v[LANES];
             load_transposed(sums + r * stride + c, stride, rows, columns, v);
-            for (int64_t k = 0; k < columns; k++, to += m->stride) {
+            for (int64_t k = 0; k < columns; k++, to += m->c.stride) {
                 const lanes s = v[k] + bias;
-                lanes_store_part(to, m->relu ? lanes_rectified(s) : s, rows);
+                lanes_store_part(to, m->c.relu ? lanes_rectified(s) : s, rows);
             }
         }
 }
@@ -121,6 +115,6 @@ struct product matrix_product(int64_t rows, int64_t columns, int64_t terms, stru
                             .pack_rows = pack_rows,
                             .pack_columns = pack_columns,
                             .source = of->a,
-                            .target = {of->c, of->stride, of->bias, of->relu, of->add},
+                            .target = of->c,
                             .result = of->turned ? result_turned : NULL};
 }

@@ -21,8 +21,8 @@ static inline uint64_t scratch_within(uint64_t limit) { return limit < SCRATCH_M
 
 static inline int64_t multiple(int64_t a, int64_t of) { return (a + of - 1) / of * of; }
 
-/* How ROWS x PANEL sums are stored: the first rows and columns of them, added to what is there or not. ends: a bias of
- * every column, or 0, is added before, and a relu may follow. */
+/* How ROWS x PANEL sums are stored, the first rows and columns of them: added to what is there or not, then, if it ends
+ * there, to the column's bias, or 0; then through a relu or not. */
 struct ending {
     int64_t rows, columns;
     bool add, ends, relu;
@@ -80,9 +80,9 @@ INLINED void store_sums(int vectors, lanes s[ROWS][2], const struct ending *endi
         store_some(vectors, false, s, ending, last < LANES ? last : LANES, sums, to);
 }
 
-/* sums[r * to + c] = the sum of a[r * row + i * term] b[i * PANEL + c] over i < terms, ascending, and what the ending
- * makes of it, for c < vectors * LANES. What lies from next on, one place every step floats a term, is fetched
- * meanwhile. */
+/* sums[r * to + c] = what the ending makes of the sum of a[r * row + i * term] b[i * PANEL + c] over i < terms,
+ * ascending, for the rows and columns that it names, of at most vectors * LANES. What lies from next on, one place
+ * every step floats a term, is fetched meanwhile. */
 INLINED void multiply_vectors(int vectors, int64_t terms, const float *a, int64_t row, int64_t term, const float *b,
                               float *sums, int64_t to, const struct ending *ending, const float *next, int64_t step)
 {

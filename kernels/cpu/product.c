@@ -5,8 +5,8 @@
 
 #include "numerics/shape.h"
 
-/* Rows and columns of a block, by which packed rows, sums and a panel of columns stay in the second-level cache. Where
- * a block packs its own columns, more rows use them. */
+/* Rows and columns of a block, by which its rows, sums and a panel of columns stay in the second-level cache. Where a
+ * block packs its own columns, more rows use them. */
 enum { ROWS_BLOCK = 192, ROWS_SPANS = 384, ROWS_LEAST = 48, COLUMNS_BLOCK = 768 };
 /* Floats of scratch that threads share. */
 enum { MOST_SHARED = 3 << 20 };
@@ -14,7 +14,7 @@ enum { MOST_SHARED = 3 << 20 };
  * it. */
 enum { WORK_LEAST = 1 << 19 };
 
-/* Scratch of a thread: packed rows, sums, and where they are needed a block's packed columns and the total of spans. */
+/* Scratch of a thread: packed rows, and where they are needed sums, a block's packed columns and the total of spans. */
 struct room {
     float *rows, *sums, *columns, *total;
 };
@@ -44,7 +44,7 @@ static int64_t rows_room(const struct product *p, const struct product_plan *pla
 }
 static int64_t sums_room(const struct product *p, const struct product_plan *plan)
 {
-    const bool none = p->result == NULL && !p->spans; /* whatever a call adds to */
+    const bool none = p->result == NULL && (!p->spans || p->terms <= SUM_BLOCK); /* whether a run adds or not */
     return none ? 0 : plan->rows * sums_stride(plan);
 }
 static int64_t columns_room(const struct product_plan *plan) { return plan->columns * (plan->terms + 1); }
@@ -124,7 +124,7 @@ static int64_t useful_threads(const struct product *p, int64_t threads)
     return work < (double)threads * WORK_LEAST ? 1 + (int64_t)(work / WORK_LEAST) : threads;
 }
 
-/* The size of as many blocks as are needed of at most so many, which are alike; a multiple. */
+/* What divides count, 1 or more, into as few blocks of at most so many as possible, of one size: a multiple. */
 static int64_t block_size(int64_t count, int64_t most, int64_t of)
 {
     return multiple(ratio_up(count, ratio_up(count, most)), of);
@@ -164,18 +164,19 @@ struct packed {
     int64_t rows, terms, first;
     struct operand source, others;
     struct target target;
-    bool add, ends; /* to the blocks before; no block follows, and the target is the result */
+    bool add;  /* to what the target holds */
+    bool ends; /* with a bias, or 0, and a relu: the last block of a result in place that is not bare */
 };
 
-/* The sums of a panel of columns from one on. Meanwhile the panel that follows, next, is fetched; before the first one,
- * rows that follow each other in memory are, which the processor does not do by itself well enough. */
+/* The sums of a panel of columns from `column` on. Meanwhile the panel that follows, next, is fetched; before the first
+ * one, rows that follow each other in memory are, which the processor does not do by itself well enough. */
 static __attribute__((noinline)) void panel_sums(const struct packed *p, int64_t column, int64_t columns,
                                                  const float *b, const float *next)
 {
     const struct target *target = &p->target;
     const int64_t parts = ratio_up(p->rows, ROWS);
     struct ending ending = {p->rows, columns, p->add, p->ends, .relu = p->ends && target->relu};
-    float *sums = target->to + column;
+    float *sums = target->data + column;
     if (target->bias != NULL) ending.bias = target->bias + column;
     for (int64_t r = 0; r < parts; r++, sums += ROWS * target->stride, ending.rows -= ROWS) {
         const bool in_memory = r * ROWS < p->first, ahead = in_memory && column == 0 && p->source.row == p->terms;
@@ -219,7 +220,7 @@ static struct target target_of(const struct product *p, const struct product_pla
 {
     struct target target = p->target;
     if (!in_place(p)) return (struct target){room->sums, sums_stride(plan)};
-    target.to += part->row * target.stride + part->column;
+    target.data += part->row * target.stride + part->column;
     if (target.bias != NULL) target.bias += part->column;
     return target;
 }
@@ -230,18 +231,17 @@ static void part_sums(const struct product *p, const struct product_plan *plan, 
 {
     const int64_t row = rows_distance(p, plan), distance = panel_distance(columns != NULL ? p->terms : plan->terms);
     struct packed packed = {.rows = part->rows, .target = target_of(p, plan, part, room)};
-    const float *source = p->source.data;
     packed.others = p->by_term ? (struct operand){room->rows, row, 1, ROWS_MOST}
                                : (struct operand){room->rows, ROWS_MOST * row, row, 1};
-    if (reads_source(p)) packed.first = part->rows / ROWS_MOST * ROWS_MOST, source += part->row * p->source.stride;
+    if (reads_source(p)) packed.first = part->rows / ROWS_MOST * ROWS_MOST;
     packed.source = (struct operand){NULL, ROWS_MOST * p->source.stride, p->source.stride, 1};
     for (int64_t t = 0; t == 0 || t < part->terms; t += SUM_BLOCK) {
         struct block some = *part;
         some.term += t, some.terms = packed.terms = lesser(SUM_BLOCK, part->terms - t);
-        packed.add = t > 0 || (in_place(p) && p->target.add),
+        packed.add = t > 0 || (in_place(p) && p->target.add);
         packed.ends = in_place(p) && !p->target.bare && t + SUM_BLOCK >= part->terms;
         some.row += packed.first, some.rows -= packed.first;
-        if (packed.first > 0) packed.source.at = source + some.term;
+        if (packed.first > 0) packed.source.at = p->source.data + part->row * p->source.stride + some.term;
         if (some.rows > 0) p->pack_rows(of, &some, room->rows, row);
         clear_rows(p, some.rows, some.terms, room->rows, row);
         if (columns == NULL) pack_columns(p, of, &some, room->columns, distance);
@@ -275,7 +275,7 @@ static void store_result(const struct product *p, const void *of, const struct b
     for (int64_t r = 0; r < part->rows; r++, sums += stride)
         for (int64_t c = 0; c < part->columns; c += LANES) {
             const int64_t count = lesser(LANES, part->columns - c), column = part->column + c;
-            float *to = t->to + (part->row + r) * t->stride + column;
+            float *to = t->data + (part->row + r) * t->stride + column;
             lanes s = lanes_load_part(sums + c, count);
             if (t->add) s = lanes_load_part(to, count) + s;
             if (!t->bare) s += t->bias != NULL ? lanes_load_part(t->bias + column, count) : (lanes){0};

@@ -39,11 +39,11 @@ static inline int64_t place_by_term(int64_t row, int64_t term, int64_t distance)
     return row / ROWS_MOST * distance + term * ROWS_MOST + row % ROWS_MOST;
 }
 
-/* A result in memory: to[row * stride + column] is the sum plus the column's bias, or plus 0. A relu then makes
- * values <= 0 to 0 and keeps NaN. add: of sums in spans alone, which are added to what is there. bare: the sum alone,
- * which may be -0. */
+/* A result in memory: data[row * stride + column] is the sum plus the column's bias, or plus 0. A relu then makes
+ * values <= 0 to 0 and keeps NaN. add: the sum is first added to what is there; only of products with spans, which have
+ * scratch for it. bare: nothing is added, and the sum may be -0. */
 struct target {
-    float *to;
+    float *data;
     int64_t stride;
     const float *bias; /* or NULL */
     bool relu, add, bare;
@@ -52,7 +52,7 @@ struct target {
 /* A row-major matrix: transposed, it is read as the transpose of what is stored. */
 struct matrix {
     const float *data;
-    int64_t stride; /* of stored rows; 0: there is none */
+    int64_t stride; /* of stored rows; 0: no matrix */
     bool transposed;
 };
 
@@ -67,8 +67,8 @@ struct product {
     void (*pack_rows)(const void *of, const struct block *part, float *to, int64_t distance);
     /* In panels: to[column / PANEL * distance + term * PANEL + column % PANEL]. */
     void (*pack_columns)(const void *of, const struct block *part, float *to, int64_t distance);
-    struct target target; /* of the result, or the function takes it: */
-    /* sums[row * stride + column], all their terms. */
+    struct target target; /* where the result goes if the function is NULL */
+    /* Takes sums[row * stride + column], all their terms. */
     void (*result)(const void *of, const struct block *part, const float *sums, int64_t stride);
 };
 

@@ -72,34 +72,44 @@ static void problem_free(struct problem *m)
     free(m->p), free(m->q), free(m->p_columns), free(m->q_columns), free(m->biases), free(m->sums);
 }
 
+/* As layers plan: before their operands exist, and whether or not a call adds to the result. */
+static struct product_plan plan_of(const struct problem *m, const struct matrix_product *of, struct matrix a,
+                                   struct matrix b, int threads, uint64_t limit)
+{
+    struct matrix_product planned = {.c.stride = of->c.stride, .turned = of->turned};
+    a.data = b.data = NULL;
+    struct product product = matrix_product(m->rows, m->columns, m->terms, a, b, &planned);
+    product.spans = m->spans;
+    return product_plan(&product, threads, limit);
+}
+
 /* how: bit 0: p is stored by terms, 1: q, 2: the product is that of the transpose, 3: it is added to i / 8, of sums in
  * spans. Returns the plan. */
 static struct product_plan check(const struct problem *m, int how, int threads, uint64_t limit)
 {
-    struct matrix_product of = {.stride = m->columns, .relu = m->relu, .turned = how & 4};
-    of.bias = m->bias ? m->biases : NULL;
-    of.add = how & 8;
-    of.c = spoiled_floats((size_t)(m->rows * m->columns) * sizeof *of.c);
-    for (int64_t i = 0; i < m->rows * m->columns && of.add; i++) of.c[i] = (float)i / 8;
+    struct matrix_product of = {.c = {.stride = m->columns, .relu = m->relu, .add = how & 8}, .turned = how & 4};
+    of.c.bias = m->bias ? m->biases : NULL;
+    of.c.data = spoiled_floats((size_t)(m->rows * m->columns) * sizeof *of.c.data);
+    for (int64_t i = 0; i < m->rows * m->columns && of.c.add; i++) of.c.data[i] = (float)i / 8;
     const struct matrix a =
         how & 1 ? (struct matrix){m->p_columns, m->rows, true} : (struct matrix){m->p, m->terms, false};
     const struct matrix b =
         how & 2 ? (struct matrix){m->q_columns, m->columns, false} : (struct matrix){m->q, m->terms, true};
+    const struct product_plan plan = plan_of(m, &of, a, b, threads, limit);
     struct product product = matrix_product(m->rows, m->columns, m->terms, a, b, &of);
     product.spans = m->spans;
-    const struct product_plan plan = product_plan(&product, threads, limit);
     float *scratch = spoiled_floats(plan.scratch + 4);
     omp_set_num_threads(threads);
     product_run(&product, &plan, &of, scratch);
     cr_assert(isnan(scratch[plan.scratch / sizeof *scratch]), "more scratch than %zu bytes is written", plan.scratch);
     for (int64_t i = 0; i < m->rows * m->columns; i++) {
-        const float expected = ended(m, i, of.add ? (float)i / 8 : 0);
-        cr_assert(!memcmp(of.c + i, &expected, sizeof expected),
+        const float expected = ended(m, i, of.c.add ? (float)i / 8 : 0);
+        cr_assert(!memcmp(of.c.data + i, &expected, sizeof expected),
                   "%lld x %lld over %lld, stored %d, %d threads: [%lld] is %.9g, by the definition %.9g",
                   (long long)m->rows, (long long)m->columns, (long long)m->terms, how, threads, (long long)i,
-                  (double)of.c[i], (double)expected);
+                  (double)of.c.data[i], (double)expected);
     }
-    free(of.c), free(scratch);
+    free(of.c.data), free(scratch);
     return plan;
 }
 
@@ -164,7 +174,7 @@ Test(product, a_relu_keeps_nan)
     for (int how = 0; how < 8; how += 4) {
         const float p[] = {NAN, 1}, q[] = {1};
         float c[2], *scratch;
-        struct matrix_product of = {.c = c, .stride = 1, .relu = true, .turned = how};
+        struct matrix_product of = {.c = {c, 1, .relu = true}, .turned = how};
         const struct product product =
             matrix_product(2, 1, 1, (struct matrix){p, 1, false}, (struct matrix){q, 1, false}, &of);
         const struct product_plan plan = product_plan(&product, 1, UINT64_MAX);
