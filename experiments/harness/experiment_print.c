@@ -135,14 +135,14 @@ static double observed(const struct experiment *e, int what)
 }
 
 /* Why an expectation is not judged, NULL: it is. With other data the losses differ, but not bytes and times. A run
- * shortened by an override may not measure a number. Beside other programs, a ratio of times shows what they did. */
+ * shortened by an override may not measure a number. Where a run waits for processors, its times say how long. */
 static const char *unjudged(const struct experiment *experiment, const struct spec *spec, int what, double value)
 {
     const struct side *side = &experiment->side[SIDE_VARIANT];
     const bool of_data = what == EXPECT_ACCURACY || what == EXPECT_LOSS;
     if (spec->changed[what]) return region_text(spec->region, "%s was overridden", spec->changed[what]);
     if (of_data && side->job->dataset->kind != spec->data) return "other data stand in";
-    if (what == EXPECT_TIME_RATIO && experiment->comparison.disturbed) return "other programs used the processors";
+    if (what == EXPECT_TIME_RATIO && experiment->comparison.disturbed) return "the processors did not work for it all the time";
     return isnan(value) && spec->overrides ? "the spec was overridden" : NULL;
 }
 

@@ -1,5 +1,6 @@
 #include "analysis/time_doubts.h"
 
+#include <math.h>
 #include <string.h>
 
 /* The least and the most of a planned ratio, and of the time of all threads, that is measured undisturbed. */
@@ -37,21 +38,25 @@ static const char *doubt_ratio(struct result *a, struct result *b, const char *c
                        name[1 - longer], planned);
 }
 
-/* After the set-up, on a host. */
-static const char *doubt_share(struct result *r, const char *name, struct region *region)
+/* The time that processors worked after the set-up, of all that a run's threads had; NaN: it is not known. */
+static double share_of(struct result *r)
 {
     const double worked = number_at(r, "/summary", "processor_ns"),
                  threads = number_at(r, "/provenance/host", "threads"),
                  wall = number_at(r, "/summary", "wall_ns") - number_at(r, "/summary", "setup_ns");
-    if (!(worked > 0) || !(wall > 0) || !(threads > 0) || h5_exists(&r->h5, "/provenance/gpu")) return "";
-    if (h5_rows(&r->h5, "/pieces/piece") > 1) return ""; /* of a process that was killed, it is not known */
-    const double share = worked / (wall * threads);
-    if (share >= share_least && share <= share_most) return "";
+    if (!(worked > 0) || !(wall > 0) || !(threads > 0) || h5_exists(&r->h5, "/provenance/gpu")) return NAN;
+    return h5_rows(&r->h5, "/pieces/piece") > 1 ? NAN : worked / (wall * threads); /* a process may have been killed */
+}
+
+static const char *doubt_share(struct result *r, const char *name, struct region *region)
+{
+    const double share = share_of(r), threads = number_at(r, "/provenance/host", "threads");
+    if (!(share < share_least) && !(share > share_most)) return "";
     return region_text(region, "the processors worked %.0f %% of the time of %s's %.0f thread%s", 100 * share, name,
                        threads, threads == 1 ? "" : "s");
 }
 
-bool time_was_disturbed(struct result *result) { return *doubt_share(result, "", result->region); }
+bool time_was_disturbed(struct result *result) { return share_of(result) < share_least; }
 
 const char *time_doubts(struct result *a, struct result *b, const char *const name[2])
 {

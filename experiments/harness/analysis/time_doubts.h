@@ -8,5 +8,5 @@
  * nor slower than twice the planned ratio), and the time that the processors worked, beside that of all threads. */
 const char *time_doubts(struct result *a, struct result *b, const char *const name[2]);
 
-/* Whether the processors worked for a run clearly less (or more) than its threads ask for. */
+/* Whether the processors worked for a run clearly less than its threads ask for, most often because of others. */
 bool time_was_disturbed(struct result *result);
