@@ -135,14 +135,16 @@ static double observed(const struct experiment *e, int what)
 }
 
 /* Why an expectation is not judged, NULL: it is. With other data the losses differ, but not bytes and times. A run
- * shortened by an override may not measure a number. Where a run waits for processors, its times say how long. */
-static const char *unjudged(const struct experiment *experiment, const struct spec *spec, int what, double value)
+ * shortened by an override may not measure a number. Waiting for processors excuses a ratio of times that misses. */
+static const char *unjudged(const struct experiment *experiment, const struct spec *spec, int what, double value,
+                            bool met)
 {
     const struct side *side = &experiment->side[SIDE_VARIANT];
     const bool of_data = what == EXPECT_ACCURACY || what == EXPECT_LOSS;
     if (spec->changed[what]) return region_text(spec->region, "%s was overridden", spec->changed[what]);
     if (of_data && side->job->dataset->kind != spec->data) return "other data stand in";
-    if (what == EXPECT_TIME_RATIO && experiment->comparison.disturbed) return "the processors did not work for it all the time";
+    if (what == EXPECT_TIME_RATIO && !met && experiment->comparison.disturbed)
+        return "the processors did not work for it all the time";
     return isnan(value) && spec->overrides ? "the spec was overridden" : NULL;
 }
 
@@ -151,7 +153,7 @@ enum judgement experiment_expectation(const struct experiment *experiment, const
 {
     const double value = observed(experiment, x->what);
     const bool met = !isnan(value) && !(value >= x->below) && !(value <= x->above); /* a missing bound is NaN */
-    const char *why = unjudged(experiment, spec, x->what, value);
+    const char *why = unjudged(experiment, spec, x->what, value, met);
     char below[32] = "", above[32] = "", found[32] = "not measured";
     if (!isnan(x->below)) snprintf(below, sizeof below, " below %g", x->below);
     if (!isnan(x->above)) snprintf(above, sizeof above, " above %g", x->above);

@@ -41,7 +41,7 @@ struct comparison {
     double peak_ratio, live_ratio, time_ratio; /* b : a; NaN where there is nothing to divide; time: of the medians */
     double best_case_ratio;
     bool side_by_side; /* measured in one invocation */
-    bool disturbed;    /* the times of a side: analysis/time_doubts.h */
+    bool disturbed;    /* a side waited for processors: analysis/time_doubts.h */
     /* Under the keys of --json: "reasons" for which equal bits are no proof, and "notes" beside the verdict, {name,
      * text}; "claim", text or null; "unlike", differences of program, machine, data or spec, {name, a, b}; "a" and "b",
      * numbers of each file.
