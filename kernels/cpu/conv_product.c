@@ -9,8 +9,8 @@
 
 /* A product of one group: patches of one image times weights, or the gradients of the weights. */
 struct task {
-    struct matrix_product
-        matrices; /* used instead of the functions below where in_memory(), which get a pointer to it */
+    /* Where in_memory(), its functions are used instead of those below; a pointer to the task is one to it. */
+    struct matrix_product matrices;
     struct patches patches;
     struct pixels pixels;
     struct patches gradient; /* of the weights: dy, a pixel a patch */

@@ -214,13 +214,11 @@ static void pack_columns(const struct product *p, const void *of, const struct b
     clear_columns(part, to, distance);
 }
 
-/* Where a part's sums lie: in the result, or in scratch. */
-static struct target target_of(const struct product *p, const struct product_plan *plan, const struct block *part,
-                               const struct room *room)
+/* A part of the result in memory. */
+static struct target part_target(const struct product *p, const struct block *part)
 {
     struct target target = p->target;
-    if (!in_place(p)) return (struct target){room->sums, sums_stride(plan)};
-    target.data += part->row * target.stride + part->column;
+    if (target.data != NULL) target.data += part->row * target.stride + part->column;
     if (target.bias != NULL) target.bias += part->column;
     return target;
 }
@@ -230,7 +228,8 @@ static void part_sums(const struct product *p, const struct product_plan *plan, 
                       const struct block *part, const float *columns, const struct room *room)
 {
     const int64_t row = rows_distance(p, plan), distance = panel_distance(columns != NULL ? p->terms : plan->terms);
-    struct packed packed = {.rows = part->rows, .target = target_of(p, plan, part, room)};
+    struct packed packed = {.rows = part->rows, .target = {room->sums, sums_stride(plan)}};
+    if (in_place(p)) packed.target = part_target(p, part);
     packed.others = p->by_term ? (struct operand){room->rows, row, 1, ROWS_MOST}
                                : (struct operand){room->rows, ROWS_MOST * row, row, 1};
     if (reads_source(p)) packed.first = part->rows / ROWS_MOST * ROWS_MOST;
@@ -251,37 +250,36 @@ static void part_sums(const struct product *p, const struct product_plan *plan, 
     }
 }
 
+/* Stores a part's sums, whose first one becomes the target's first. */
+static void store(const struct target *t, const struct block *part, const float *sums, int64_t stride)
+{
+    float *to = t->data;
+    for (int64_t r = 0; r < part->rows; r++, sums += stride, to += t->stride)
+        for (int64_t c = 0; c < part->columns; c += LANES) {
+            const int64_t count = lesser(LANES, part->columns - c);
+            lanes s = lanes_load_part(sums + c, count);
+            if (t->add) s = lanes_load_part(to + c, count) + s;
+            if (!t->bare) s += t->bias != NULL ? lanes_load_part(t->bias + c, count) : (lanes){0};
+            if (t->relu) s = lanes_rectified(s);
+            lanes_store_part(to + c, s, count);
+        }
+}
+
 /* total = or += sums. */
 static void add_sums(const struct block *part, const float *sums, int64_t stride, float *total, int64_t to, bool add)
 {
-    for (int64_t r = 0; r < part->rows; r++)
-        for (int64_t c = 0; c < part->columns; c += LANES) {
-            const int64_t count = lesser(LANES, part->columns - c);
-            lanes s = lanes_load_part(sums + r * stride + c, count);
-            if (add) s = lanes_load_part(total + r * to + c, count) + s;
-            lanes_store_part(total + r * to + c, s, count);
-        }
+    store(&(struct target){total, to, .add = add, .bare = true}, part, sums, stride);
 }
 
 /* What becomes of a part's sums: p->target, or what the product's function makes of them. */
 static void store_result(const struct product *p, const void *of, const struct block *part, const float *sums,
                          int64_t stride)
 {
-    const struct target *t = &p->target;
-    if (p->result != NULL) {
+    const struct target target = part_target(p, part);
+    if (p->result != NULL)
         p->result(of, part, sums, stride);
-        return;
-    }
-    for (int64_t r = 0; r < part->rows; r++, sums += stride)
-        for (int64_t c = 0; c < part->columns; c += LANES) {
-            const int64_t count = lesser(LANES, part->columns - c), column = part->column + c;
-            float *to = t->data + (part->row + r) * t->stride + column;
-            lanes s = lanes_load_part(sums + c, count);
-            if (t->add) s = lanes_load_part(to, count) + s;
-            if (!t->bare) s += t->bias != NULL ? lanes_load_part(t->bias + column, count) : (lanes){0};
-            if (t->relu) s = lanes_rectified(s);
-            lanes_store_part(to, s, count);
-        }
+    else
+        store(&target, part, sums, stride);
 }
 
 /* A block of the result, span by span. */
