@@ -29,8 +29,8 @@ struct ending {
     const float *bias; /* or NULL */
 };
 
-/* In what follows, vectors, 1 or 2 a row, and whole are constants of a call; whole: all rows and lanes are stored, else
- * the first rows, and some lanes of the last vector. */
+/* In what follows, vectors, 1 or 2 a row, whole and by_term are constants of a call; whole: all rows and lanes are
+ * stored, else the first rows, and some lanes of the last vector. */
 
 /* Adds what lies in memory, rows distance apart. */
 INLINED void add_rows(int vectors, bool whole, lanes s[ROWS][2], int64_t rows, int64_t some, const float *from,
@@ -80,38 +80,53 @@ INLINED void store_sums(int vectors, lanes s[ROWS][2], const struct ending *endi
         store_some(vectors, false, s, ending, last < LANES ? last : LANES, sums, to);
 }
 
-/* sums[r * to + c] = what the ending makes of the sum of a[r * row + i * term] b[i * PANEL + c] over i < terms,
- * ascending, for the rows and columns that it names, of at most vectors * LANES. What lies from next on, one place
- * every step floats a term, is fetched meanwhile. */
-INLINED void multiply_vectors(int vectors, int64_t terms, const float *a, int64_t row, int64_t term, const float *b,
-                              float *sums, int64_t to, const struct ending *ending, const float *next, int64_t step)
+/* Adds a term to each sum, as one fma: rows lie distance floats apart, or, by_term, beside each other. */
+INLINED void multiply_term(int vectors, bool by_term, lanes s[ROWS][2], const float *a, int64_t distance,
+                           const float *b)
 {
+    const lanes b0 = lanes_load(b), b1 = vectors > 1 ? lanes_load(b + LANES) : (lanes){0};
+    const int64_t row = by_term ? 1 : distance;
+#pragma GCC unroll 4
+    for (int q = 0; q < ROWS; q += THIRD, a += THIRD * row) {
+#pragma GCC unroll 3
+        for (int r = 0; r < THIRD; r++) {
+            const lanes x = lanes_all(a[r * row]);
+            s[q + r][0] = lanes_fma(x, b0, s[q + r][0]);
+            if (vectors > 1) s[q + r][1] = lanes_fma(x, b1, s[q + r][1]);
+        }
+    }
+}
+
+/* sums[r * to + c] = what the ending makes of the sum of a[r * row + i * term] b[i * PANEL + c] over i < terms,
+ * ascending, for the rows and columns that it names, of at most vectors * LANES. Row and term are distance and 1, or,
+ * by_term, 1 and distance. What lies from next on, one place every step floats a term, is fetched meanwhile. */
+INLINED void multiply_vectors(int vectors, bool by_term, int64_t terms, const float *a, int64_t distance,
+                              const float *b, float *sums, int64_t to, const struct ending *ending, const float *next,
+                              int64_t step)
+{
+    const int64_t term = by_term ? distance : 1;
+    const int turn = by_term ? 1 : 2; /* terms; rows that lie apart have several pointers, which move once a turn */
     lanes s[ROWS][2];
 #pragma GCC unroll 12
     for (int r = 0; r < ROWS; r++) s[r][0] = s[r][1] = (lanes){0};
-    for (int r = 0; r < ROWS * PANEL; r += 16) __builtin_prefetch(sums + r / PANEL * to + r % PANEL, 1);
-    for (int64_t i = 0; i < terms; i++, b += PANEL, a += term, next += step) {
-        const lanes b0 = lanes_load(b), b1 = vectors > 1 ? lanes_load(b + LANES) : (lanes){0};
-        const float *third = a;
-        __builtin_prefetch(next);
-#pragma GCC unroll 4
-        for (int q = 0; q < ROWS; q += THIRD, third += THIRD * row) {
-#pragma GCC unroll 3
-            for (int r = 0; r < THIRD; r++) {
-                const lanes x = lanes_all(third[r * row]);
-                s[q + r][0] = lanes_fma(x, b0, s[q + r][0]);
-                if (vectors > 1) s[q + r][1] = lanes_fma(x, b1, s[q + r][1]);
-            }
+#pragma GCC unroll 12
+    for (int r = 0; r < ROWS; r++)
+        for (int c = 0; c < PANEL; c += 16) __builtin_prefetch(sums + r * to + c, 1);
+    for (int64_t i = turn; i <= terms; i += turn, a += turn * term, b += turn * PANEL, next += turn * step)
+#pragma GCC unroll 2
+        for (int t = 0; t < turn; t++) {
+            __builtin_prefetch(next + t * step);
+            multiply_term(vectors, by_term, s, a + t * term, distance, b + t * PANEL);
         }
-    }
+    if (terms % turn != 0) multiply_term(vectors, by_term, s, a, distance, b);
     store_sums(vectors, s, ending, sums, to);
 }
 
-INLINED void multiply_panel(int64_t terms, const float *a, int64_t row, int64_t term, const float *b, float *sums,
+INLINED void multiply_panel(bool by_term, int64_t terms, const float *a, int64_t distance, const float *b, float *sums,
                             int64_t to, const struct ending *ending, const float *next, int64_t step)
 {
     if (ending->columns > LANES)
-        multiply_vectors(2, terms, a, row, term, b, sums, to, ending, next, step);
+        multiply_vectors(2, by_term, terms, a, distance, b, sums, to, ending, next, step);
     else
-        multiply_vectors(1, terms, a, row, term, b, sums, to, ending, next, step);
+        multiply_vectors(1, by_term, terms, a, distance, b, sums, to, ending, next, step);
 }

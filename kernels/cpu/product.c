@@ -153,10 +153,10 @@ struct product_plan product_plan(const struct product *p, int64_t most_threads, 
     return plan;
 }
 
-/* Rows of a block of terms: the distances of ROWS_MOST of them, of one, and of terms. */
+/* Rows of a block of terms: the distance of ROWS_MOST of them, and that of rows, or of terms where they lie by term. */
 struct operand {
     const float *at;
-    int64_t part, row, term;
+    int64_t part, distance;
 };
 
 /* A block of terms whose columns are packed. The first rows lie in memory, the others are packed. */
@@ -164,8 +164,9 @@ struct packed {
     int64_t rows, terms, first;
     struct operand source, others;
     struct target target;
-    bool add;  /* to what the target holds */
-    bool ends; /* with a bias, or 0, and a relu: the last block of a result in place that is not bare */
+    bool by_term; /* the packed rows; those in memory do not */
+    bool add;     /* to what the target holds */
+    bool ends;    /* with a bias, or 0, and a relu: the last block of a result in place that is not bare */
 };
 
 /* The sums of a panel of columns from `column` on. Meanwhile the panel that follows, next, is fetched; before the first
@@ -179,12 +180,16 @@ static __attribute__((noinline)) void panel_sums(const struct packed *p, int64_t
     float *sums = target->data + column;
     if (target->bias != NULL) ending.bias = target->bias + column;
     for (int64_t r = 0; r < parts; r++, sums += ROWS * target->stride, ending.rows -= ROWS) {
-        const bool in_memory = r * ROWS < p->first, ahead = in_memory && column == 0 && p->source.row == p->terms;
+        const bool in_memory = r * ROWS < p->first, ahead = in_memory && column == 0 && p->source.distance == p->terms;
         const struct operand *o = in_memory ? &p->source : &p->others;
         const int64_t row = r * ROWS - (in_memory ? 0 : p->first);
-        const float *a = o->at + row / ROWS_MOST * o->part + row % ROWS_MOST * o->row;
-        multiply_panel(p->terms, a, o->row, o->term, b, sums, target->stride, &ending,
-                       ahead ? a + ROWS * o->row : next + r * p->terms * PANEL / parts, ahead ? ROWS : PANEL / parts);
+        const float *a = o->at + row / ROWS_MOST * o->part + row % ROWS_MOST * (p->by_term ? 1 : o->distance);
+        const float *ahead_of = ahead ? a + ROWS * o->distance : next + r * p->terms * PANEL / parts;
+        const int64_t step = ahead ? ROWS : PANEL / parts;
+        if (p->by_term)
+            multiply_panel(true, p->terms, a, ROWS_MOST, b, sums, target->stride, &ending, ahead_of, step);
+        else
+            multiply_panel(false, p->terms, a, o->distance, b, sums, target->stride, &ending, ahead_of, step);
     }
 }
 
@@ -228,12 +233,11 @@ static void part_sums(const struct product *p, const struct product_plan *plan, 
                       const struct block *part, const float *columns, const struct room *room)
 {
     const int64_t row = rows_distance(p, plan), distance = panel_distance(columns != NULL ? p->terms : plan->terms);
-    struct packed packed = {.rows = part->rows, .target = {room->sums, sums_stride(plan)}};
+    struct packed packed = {.rows = part->rows, .target = {room->sums, sums_stride(plan)}, .by_term = p->by_term};
     if (in_place(p)) packed.target = part_target(p, part);
-    packed.others = p->by_term ? (struct operand){room->rows, row, 1, ROWS_MOST}
-                               : (struct operand){room->rows, ROWS_MOST * row, row, 1};
+    packed.others = (struct operand){room->rows, p->by_term ? row : ROWS_MOST * row, row};
     if (reads_source(p)) packed.first = part->rows / ROWS_MOST * ROWS_MOST;
-    packed.source = (struct operand){NULL, ROWS_MOST * p->source.stride, p->source.stride, 1};
+    packed.source = (struct operand){NULL, ROWS_MOST * p->source.stride, p->source.stride};
     for (int64_t t = 0; t == 0 || t < part->terms; t += SUM_BLOCK) {
         struct block some = *part;
         some.term += t, some.terms = packed.terms = lesser(SUM_BLOCK, part->terms - t);

@@ -136,7 +136,7 @@ static __attribute__((noinline)) void panel_products(int64_t inputs, int64_t col
     const int64_t parts = ratio_up(tiles, ROWS);
     const struct ending ending = {ROWS, multiple(columns, LANES)};
     for (int64_t t = 0; t < parts; t++)
-        multiply_panel(inputs, v + t * ROWS * v_tile, v_tile, 1, u, m + t * ROWS * m_tile, m_tile, &ending,
+        multiply_panel(false, inputs, v + t * ROWS * v_tile, v_tile, u, m + t * ROWS * m_tile, m_tile, &ending,
                        next + t * inputs * PANEL / parts, PANEL / parts);
 }
 

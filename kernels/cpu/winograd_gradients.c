@@ -62,7 +62,8 @@ static __attribute__((noinline)) void panel_products(const struct winograd *w, c
     float *u = turn->u + point * d.u_point + panel * d.u_panel;
     const struct ending ending = {ROWS, multiple(turn->outputs - panel * PANEL, LANES), add};
     for (int64_t c = 0; c < turn->inputs; c += ROWS)
-        multiply_panel(tiles, v + c, 1, d.v_tile, gradient, u + c * PANEL, PANEL, &ending, v + c + 2 * ROWS, d.v_tile);
+        multiply_panel(true, tiles, v + c, d.v_tile, gradient, u + c * PANEL, PANEL, &ending, v + c + 2 * ROWS,
+                       d.v_tile);
 }
 
 /* to = or += x. */
