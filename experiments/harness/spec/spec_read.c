@@ -140,12 +140,15 @@ static void read_model(struct spec_reader *reader, const struct yaml_tree *root,
 
 /* ---- lists of their own ---- */
 
-/* Why a number cannot miss its only bound; NULL: it can. */
-static const char *cannot_miss(const struct expectation *e)
+/* Why a number is always or never within its bounds, of which one may be NaN; NULL: neither. */
+static const char *decided(const struct expectation *e)
 {
-    if (e->what <= EXPECT_TIME_RATIO && isnan(e->below) && e->above == 0) return "a ratio is always above 0";
-    if (e->what == EXPECT_ACCURACY && isnan(e->above) && e->below > 1) return "an accuracy is at most 1";
-    return NULL;
+    const bool accuracy = e->what == EXPECT_ACCURACY;
+    if (e->what <= EXPECT_TIME_RATIO && isnan(e->below) && e->above == 0) return "fail: a ratio is always above 0";
+    if (accuracy && isnan(e->above) && e->below > 1) return "fail: an accuracy is at most 1";
+    if (accuracy && e->above >= 1) return "be met: an accuracy is at most 1";
+    if (e->below <= 0) return "be met: the figure is never below 0";
+    return e->above >= e->below ? "be met: above is not less than below" : NULL;
 }
 
 static void read_expectations(struct yaml_reader *r, const struct yaml_tree *root, struct spec *spec)
@@ -169,8 +172,8 @@ static void read_expectations(struct yaml_reader *r, const struct yaml_tree *roo
         if (e->at) sweep_condition(r, e->at, region_text(r->region, "%s.at", path), spec, value);
         if (yaml_tree_find(list->item[i], "below") < 0 && yaml_tree_find(list->item[i], "above") < 0)
             yaml_read_error(r, list->item[i], path, NULL, "neither below nor above; expected a bound");
-        else if (cannot_miss(e))
-            yaml_read_error(r, list->item[i], path, NULL, "cannot fail: %s; expected another bound", cannot_miss(e));
+        else if (decided(e))
+            yaml_read_error(r, list->item[i], path, NULL, "cannot %s; expected another bound", decided(e));
     }
 }
 
@@ -200,59 +203,56 @@ static void check_length(struct yaml_reader *r, const struct yaml_tree *root, co
 }
 
 /* An error at the value of key ("optimizer.clip"), where the file has it. */
-static void wrong(struct yaml_reader *r, const struct yaml_tree *root, const char *key, const char *what)
+static void wrong_key(struct yaml_reader *r, const struct yaml_tree *root, const char *key, const char *what)
 {
     const struct yaml_tree *at = yaml_tree_follow(root, key);
     if (at) yaml_read_error(r, at, NULL, key, "%s", what);
 }
 
-static void check_fault(struct yaml_reader *r, const struct yaml_tree *root, const struct spec *spec)
+/* Keys without which others say nothing. */
+static void check_missing(struct yaml_reader *r, const struct yaml_tree *root, const struct spec *spec)
 {
-    const struct yaml_tree *fault = yaml_tree_get(root, "fault");
-    if (spec->fault_kind == FAULT_NONE) {
-        wrong(r, root, "fault.step", "requires a kind of fault");
-        wrong(r, root, "fault.node", "requires a kind of fault");
-        return;
-    }
-    if (!yaml_tree_get(fault, "node"))
+    const struct yaml_tree *fault = yaml_tree_get(root, "fault"), *costs = yaml_tree_get(root, "costs");
+    if (spec->fault_kind != FAULT_NONE && !yaml_tree_get(fault, "node"))
         yaml_read_error(r, fault, "fault", "node", "missing; expected the name of a node");
-    if (spec->steps > 0 && spec->fault_step >= spec->steps)
-        wrong(r, root, "fault.step",
-              region_text(r->region, "the run has %" PRId64 " steps; expected 0..%" PRId64, spec->steps,
-                          spec->steps - 1));
-}
-
-/* A fused update moves parameters before the last gradient is known, and its gradients do not outlive it. */
-static void check_update(struct yaml_reader *r, const struct yaml_tree *root, const struct spec *spec)
-{
-    const bool fused = spec->update == UPDATE_FUSED;
-    if (!fused && spec->update_part) wrong(r, root, "update_part", "requires update: fused");
-    if (fused && spec->optimizer_settings.clip > 0)
-        wrong(r, root, "optimizer.clip",
-              "with update: fused, parameters are updated before the norm of all gradients is known; expected "
-              "0, or update: separate");
-    if (fused && spec->record_state)
-        wrong(r, root, "record.state",
-              "with update: fused, no gradient outlives its update; expected false, or update: separate");
-}
-
-static void check_settings(struct yaml_reader *r, const struct yaml_tree *root, const struct spec *spec)
-{
-    const struct yaml_tree *costs = yaml_tree_get(root, "costs"), *kept = yaml_tree_follow(root, "policy.keep_saved");
-    if (spec->costs != COSTS_MEASURED)
-        wrong(r, root, "costs.file", "applies to measured costs alone");
-    else if (!yaml_tree_get(costs, "file"))
+    if (spec->costs == COSTS_MEASURED && !yaml_tree_get(costs, "file"))
         yaml_read_error(r, costs, "costs", "file", "missing; expected the result file of a run of this model");
-    /* every resolved spec contains keep_saved: auto, and older ones true */
-    if (yaml_tree_follow(root, "policy.schedule") && kept && kept->kind == YAML_TEXT && !strcmp(kept->text, "false"))
-        wrong(r, root, "policy.keep_saved", "does not apply to a schedule, which names what is recomputed");
-    if (spec->optimizer_settings.nesterov && !(spec->optimizer_settings.momentum > 0))
-        wrong(r, root, "optimizer.nesterov", "requires a momentum greater than 0");
+}
+
+/* Keys that contradict others. A fused update moves parameters before the last gradient is known, and its gradients do
+ * not outlive it. Every resolved spec contains keep_saved: auto, and older ones true. */
+static void check_contradictions(struct yaml_reader *r, const struct yaml_tree *root, const struct spec *spec)
+{
+    const bool fused = spec->update == UPDATE_FUSED, faulty = spec->fault_kind != FAULT_NONE;
+    const struct optimizer_settings *optimizer = &spec->optimizer_settings;
+    const struct yaml_tree *kept = yaml_tree_follow(root, "policy.keep_saved");
+    const bool drops = kept && kept->kind == YAML_TEXT && !strcmp(kept->text, "false");
     const struct learning_rate *rate = spec->learning_rate;
-    const char *key, *what = rate && rate->wrong ? rate->wrong(&spec->learning_rate_settings, &key) : NULL;
-    if (what) wrong(r, root, key, what);
-    if (spec->loss && !spec->loss->predicts)
-        wrong(r, root, "eval", region_text(r->region, "loss %s has no predictions to evaluate", spec->loss->name));
+    const char *key = NULL, *what = rate && rate->wrong ? rate->wrong(&spec->learning_rate_settings, &key) : NULL;
+    const struct {
+        bool is;
+        const char *key, *what;
+    } wrong[] = {
+        {!faulty, "fault.step", "requires a kind of fault"},
+        {!faulty, "fault.node", "requires a kind of fault"},
+        {faulty && spec->steps > 0 && spec->fault_step >= spec->steps, "fault.step",
+         region_text(r->region, "the run has %" PRId64 " steps; expected 0..%" PRId64, spec->steps, spec->steps - 1)},
+        {!fused && spec->update_part, "update_part", "requires update: fused"},
+        {fused && optimizer->clip > 0, "optimizer.clip",
+         "with update: fused, parameters are updated before the norm of all gradients is known; expected 0, or update: "
+         "separate"},
+        {fused && spec->record_state, "record.state",
+         "with update: fused, no gradient outlives its update; expected false, or update: separate"},
+        {spec->costs != COSTS_MEASURED, "costs.file", "applies to measured costs alone"},
+        {drops && yaml_tree_follow(root, "policy.schedule"), "policy.keep_saved",
+         "does not apply to a schedule, which names what is recomputed"},
+        {optimizer->nesterov && !(optimizer->momentum > 0), "optimizer.nesterov", "requires a momentum greater than 0"},
+        {what, key, what},
+        {spec->loss && !spec->loss->predicts, "eval",
+         region_text(r->region, "loss %s has no predictions to evaluate", spec->loss ? spec->loss->name : "")},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        if (wrong[i].is) wrong_key(r, root, wrong[i].key, wrong[i].what);
 }
 
 /* bits: those of an option's names that the backend supports. */
@@ -263,8 +263,8 @@ static void check_option(struct yaml_reader *r, const struct yaml_tree *root, co
     if (bits >> value & 1) return;
     for (int i = 0; words[i]; i++)
         if (bits >> i & 1) can = region_text(r->region, "%s%s%s", can, *can ? "|" : "", words[i]);
-    wrong(r, root, key,
-          region_text(r->region, "backend %s has no %s; expected one of %s", spec->backend, words[value], can));
+    wrong_key(r, root, key,
+              region_text(r->region, "backend %s has no %s; expected one of %s", spec->backend, words[value], can));
 }
 
 void spec_read(struct spec_reader *reader, const struct yaml_tree *root, struct spec *spec)
@@ -293,9 +293,8 @@ void spec_read(struct spec_reader *reader, const struct yaml_tree *root, struct 
     read_expectations(r, root, spec);
     read_published(r, yaml_tree_get(root, "published"));
     check_length(r, root, spec);
-    check_fault(r, root, spec);
-    check_update(r, root, spec);
-    check_settings(r, root, spec);
+    check_missing(r, root, spec);
+    check_contradictions(r, root, spec);
     const struct backend_kind *kind = spec->backend ? backend_find(spec->backend) : NULL;
     const struct backend_options *options = &spec->backend_options;
     if (!kind) return; /* one that was not built is reported where it is opened */
