@@ -301,7 +301,9 @@ static int run_command(const struct command *command, int count, char **words)
     const bool data = is_data(&arguments), help = arguments.given[OPTION_HELP] || command->run == run_help;
     terminal_wrap(&stdout, !data);
     if (help && !data && !terminal_width(stdout)) stdout = terminal_lines(stdout, terminal_columns());
-    if (status == ST_OK && !arguments.given[OPTION_HELP]) status = arguments_results(command, &arguments);
+    const bool runs = status == ST_OK && !arguments.given[OPTION_HELP];
+    if (runs) status = arguments_results(command, &arguments);
+    if (runs && status == ST_OK && command->overrides) status = arguments_hold(count, words, &arguments);
     if (status == ST_OK && arguments.given[OPTION_HELP])
         arguments_help(command, stdout);
     else if (status == ST_OK)

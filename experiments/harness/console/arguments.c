@@ -31,7 +31,7 @@ const char *arguments_doc(const struct command *command, int option)
     return option == OPTION_OUT ? command->out : option_rows[option].doc;
 }
 
-static int find_option(const struct command *command, const char *word, size_t length)
+int arguments_option(const struct command *command, const char *word, size_t length)
 {
     if (length == 2 && strncmp(word, "-h", 2) == 0) return OPTION_HELP;
     if (length == 2 && strncmp(word, "-o", 2) == 0 && arguments_take(command, OPTION_OUT)) return OPTION_OUT;
@@ -91,7 +91,7 @@ static enum status read_option(const struct command *command, int count, char **
 {
     const char *word = words[*at], *equals = strchr(word, '='), *value = equals ? equals + 1 : NULL;
     const size_t length = equals ? (size_t)(equals - word) : strlen(word);
-    const int option = find_option(command, word, length);
+    const int option = arguments_option(command, word, length);
     if (option < 0) return unknown_option(command, arguments, word, length, *at + 1 < count ? words[*at + 1] : NULL);
     if (!option_rows[option].value && value)
         return fail(ST_SPEC, "%s: %s takes no value", command->name, option_rows[option].name);
@@ -120,19 +120,6 @@ static bool is_key(const struct arguments *arguments, const char *word)
     return false;
 }
 
-/* Operands that can be read only once are read now; the words are changed too, because the program may be executed
- * again with them. */
-static enum status hold_streams(int count, char **words, struct arguments *arguments)
-{
-    for (int k = 0; k < arguments->operands; k++)
-        for (int i = 0; i < count; i++)
-            if (words[i] == arguments->operand[k]) {
-                TRY(standard_input_hold(&words[i]));
-                arguments->operand[k] = words[i];
-            }
-    return ST_OK;
-}
-
 enum status arguments_read(const struct command *command, int count, char **words, struct arguments *arguments)
 {
     bool only_operands = false;
@@ -156,7 +143,18 @@ enum status arguments_read(const struct command *command, int count, char **word
             command->usage);
     if (arguments->operands < command->least)
         return fail(ST_SPEC, "%s: too few arguments; usage: rematch %s", command->name, command->usage);
-    return command->overrides ? hold_streams(count, words, arguments) : ST_OK;
+    return ST_OK;
+}
+
+enum status arguments_hold(int count, char **words, struct arguments *arguments)
+{
+    for (int k = 0; k < arguments->operands; k++)
+        for (int i = 0; i < count; i++)
+            if (words[i] == arguments->operand[k]) {
+                TRY(standard_input_hold(&words[i]));
+                arguments->operand[k] = words[i];
+            }
+    return ST_OK;
 }
 
 const char arguments_override_doc[] =

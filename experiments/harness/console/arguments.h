@@ -57,11 +57,18 @@ struct command {
 /* Whether the command takes the option. */
 bool arguments_take(const struct command *command, int option);
 
+/* The option of the command, enum option, that is written in the first length bytes of word; -1: none. */
+int arguments_option(const struct command *command, const char *word, size_t length);
+
 /* What an option of a command does. */
 const char *arguments_doc(const struct command *command, int option);
 
 /* ST_SPEC, with the message set: an unknown option or a wrong number of operands. */
 enum status arguments_read(const struct command *command, int count, char **words, struct arguments *arguments);
+
+/* Reads operands that can be read only once now; the words are changed, too, because the program may be executed again
+ * with them. */
+enum status arguments_hold(int count, char **words, struct arguments *arguments);
 
 /* What key=value does. */
 extern const char arguments_override_doc[];

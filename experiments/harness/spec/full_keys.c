@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "spec/graph_file.h"
+
 struct full_key_list {
     struct region *region;
     int count;
@@ -66,11 +68,15 @@ static void add_top(struct full_key_list *list, const char *key)
         section ? word_setting(section, list->region) : setting);
 }
 
-struct full_key *full_keys(const struct yaml_tree *root, struct region *region)
+struct full_key *full_keys(const struct yaml_tree *root, bool graph, struct region *region)
 {
+    static const char policy[] = "policy";
     struct full_key_list list = {.region = region};
-    for (const char *const *key = spec_order; *key; key++) add_top(&list, *key);
+    if (graph) add_all(&list, NULL, graph_file_keys);
+    for (const char *const *key = spec_order; *key; key++)
+        if (!graph || !strcmp(*key, policy)) add_top(&list, *key);
     for (const struct section *section = spec_sections; section->key; section++) {
+        if (graph && strcmp(section->key, policy) != 0) continue;
         if (section->registry) {
             add(&list, section->key, "name", section->doc, word_setting(section, region));
             add_rows(&list, root, section);
@@ -78,7 +84,7 @@ struct full_key *full_keys(const struct yaml_tree *root, struct region *region)
             add_all(&list, section->key, section->keys);
         }
     }
-    add_all(&list, "model.init", init_keys);
+    if (!graph) add_all(&list, "model.init", init_keys);
     region_grow(region, &list.key, list.count, sizeof *list.key);
     list.key[list.count] = (struct full_key){.key = NULL};
     return list.key;
@@ -86,7 +92,7 @@ struct full_key *full_keys(const struct yaml_tree *root, struct region *region)
 
 const char *const *full_key_names(struct region *region)
 {
-    const struct full_key *key = full_keys(NULL, region);
+    const struct full_key *key = full_keys(NULL, false, region);
     const char **names = NULL;
     int count = 0;
     do {
