@@ -51,17 +51,6 @@ static int add_plan(struct report *r, json_t *plan)
     return (int)count;
 }
 
-/* Least times of the ops; empty: none were measured. */
-static json_t *op_times(struct result *r)
-{
-    static const char path[] = "/summary/op_least_ns";
-    json_t *times = json_array();
-    const uint64_t count = h5_exists(&r->h5, path) ? h5_rows(&r->h5, path) : 0;
-    const uint64_t *ns = count ? result_column(r, path, NUMBER_U64, 1, count) : NULL;
-    for (uint64_t i = 0; ns && !r->h5.broken && i < count; i++) ADD(times, ns[i]);
-    return times;
-}
-
 /* null: no evaluation. */
 static double last_accuracy(struct result *r)
 {
@@ -91,7 +80,7 @@ static enum status add_run(struct report *r, int number)
     PUT_ALL(run, KEY("path", json_of_plain(path)), KEY("side", result->variant),
             KEY("plan", index < 0 ? json_null() : json_integer(index)), KEY("expect", report_expectations(result)),
             KEY("accuracy", last_accuracy(result)), KEY("resumed", (int)json_number_at(row, "pieces") - 1));
-    if (r->arguments->given[OPTION_TRACE]) PUT(run, "op_least_ns", op_times(result));
+    if (r->arguments->given[OPTION_TRACE]) TRY(show_table(result, "summary", false, run)); /* "op_least_ns" */
     ADD(r->published, report_list(result, "published"));
     PUT_ALL(row, KEY("experiment", json_incref(json_object_get(json_object_get(run, "/"), "experiment"))),
             KEY("number", number));

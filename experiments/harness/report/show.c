@@ -107,11 +107,6 @@ static void add_group(json_t *all, struct result *r, const struct shown_group *g
     PUT(all, group->path, object);
 }
 
-static uint64_t rows_of(struct result *r, const char *path)
-{
-    return h5_exists(&r->h5, path) ? h5_rows(&r->h5, path) : 0;
-}
-
 json_t *show_groups(struct result *r)
 {
     json_t *all = OBJECT(KEY("path", r->h5.path), KEY("now", r->now));
@@ -119,28 +114,19 @@ json_t *show_groups(struct result *r)
     return all;
 }
 
-/* The first rows of each table as an array a column. Digests, which are pairs, are left out: compare compares them. */
+/* Each table as an array a column. Digests, which are pairs, are left out: compare compares them. */
 static enum status read_all(struct result *r, json_t *all)
 {
-    static const struct field timed[] = {{"op_least_ns", NUMBER_U64, 1, 0, NULL, NULL}, {0}};
-    const struct {
-        const char *name;
-        const struct field *columns;
-        uint64_t rows;
-    } tables[] = {{"pieces", record_piece_columns, rows_of(r, "/pieces/piece")}, /* a process that worked on the run */
-                  {"steps", record_step_columns, r->steps},
-                  {"eval", record_eval_columns, rows_of(r, "/eval/committed")},
-                  {"summary", timed, rows_of(r, "/summary/op_least_ns")}}; /* where ops were timed */
+    static const char *const tables[] = {"pieces", "steps", "eval", "summary"};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         json_t *table = json_object();
-        PUT(all, tables[i].name, table);
-        const char *group = region_text(r->region, "/%s", tables[i].name);
-        for (const struct field *c = tables[i].columns; c->name; c++)
-            if (c->width == 1) TRY(show_column(table, r, group, c, tables[i].rows));
+        PUT(all, tables[i], table);
+        TRY(show_table(r, tables[i], false, table));
     }
     PUT(all, "pieces", json_rows(json_object_get(all, "pieces")));
-    if (!rows_of(r, "/summary/op_least_ns")) json_object_del(all, "summary");
-    return h5_status(&r->h5);
+    const json_t *timed = json_object_get(json_object_get(all, "summary"), "op_least_ns");
+    if (!json_array_size(timed)) json_object_del(all, "summary");
+    return ST_OK;
 }
 
 /* ---- text ---- */

@@ -22,9 +22,8 @@ enum status show_json(const char *path, json_t **json);
  * columns, a digest one of 32 hexadecimal digits. */
 enum status show_csv(const char *path, const char *table, FILE *out);
 
-/* The first count rows of a column of group, as an array of that name in table; nothing where the file lacks it. */
-enum status show_column(json_t *table, struct result *result, const char *group, const struct field *column,
-                        uint64_t count);
+/* A table, of "pieces", "eval" and "summary" too, as an array a column; digests: with columns of pairs. */
+enum status show_table(struct result *result, const char *table, bool digests, json_t *to);
 
 /* The part of that object that is of groups, with "path" and "now", the status. Failures are kept: h5_status(). */
 json_t *show_groups(struct result *result);

@@ -22,6 +22,9 @@ static const struct csv_part {
     {"ops", "/plan/ops/kind", "/summary", least_columns},
     {"tensors", "/plan/buffers/bytes", "/plan/buffers", text_columns},
     {"tensors", "/plan/buffers/bytes", "/plan/buffers", record_buffer_columns},
+    {"pieces", "/pieces/piece", "/pieces", record_piece_columns}, /* a row a process that worked on the run */
+    {"eval", "/eval/committed", "/eval", record_eval_columns},
+    {"summary", "/summary/op_least_ns", "/summary", least_columns}, /* where ops were timed */
 };
 
 static json_t *cell_of(const struct field *c, const char *at)
@@ -42,8 +45,10 @@ static json_t *cell_of(const struct field *c, const char *at)
     return json_integer(c->number == NUMBER_I32 ? value.integer : (json_int_t)value.whole);
 }
 
-/* Of a pair that is no digest, two columns. */
-enum status show_column(json_t *table, struct result *r, const char *group, const struct field *c, uint64_t count)
+/* The first count rows of a column of group; nothing where the file lacks it. Of a pair that is no digest, two
+ * columns. */
+static enum status show_column(json_t *table, struct result *r, const char *group, const struct field *c,
+                               uint64_t count)
 {
     const char *path = region_text(r->region, "%s/%s", group, c->name);
     const size_t width = c->number == NUMBER_U64 ? 1 : (size_t)c->width,
@@ -73,17 +78,24 @@ static void write_table(const json_t *table, struct region *region, FILE *out)
     text_csv(rows, keys, out);
 }
 
+enum status show_table(struct result *r, const char *table, bool digests, json_t *to)
+{
+    for (const struct csv_part *part = parts; part < parts + sizeof parts / sizeof *parts; part++) {
+        if (strcmp(part->table, table) != 0) continue;
+        const bool rows = part->rows && h5_exists(&r->h5, part->rows);
+        const uint64_t count = rows ? h5_rows(&r->h5, part->rows) : part->rows ? 0 : r->steps;
+        for (const struct field *c = part->columns; c->name; c++)
+            if (digests || c->width == 1) TRY(show_column(to, r, part->group, c, count));
+    }
+    return h5_status(&r->h5);
+}
+
 enum status show_csv(const char *path, const char *table, FILE *out)
 {
     result_auto *r = NULL;
     TRY(result_open(path, &r));
     json_auto_t *columns = json_object();
-    for (const struct csv_part *part = parts; part < parts + sizeof parts / sizeof *parts; part++) {
-        if (strcmp(part->table, table) != 0) continue;
-        const uint64_t count = part->rows ? h5_rows(&r->h5, part->rows) : r->steps;
-        for (const struct field *c = part->columns; c->name; c++) TRY(show_column(columns, r, part->group, c, count));
-    }
-    TRY(h5_status(&r->h5));
+    TRY(show_table(r, table, true, columns));
     write_table(columns, r->region, out);
     return ST_OK;
 }
