@@ -10,23 +10,6 @@
 #include "report/show.h"
 #include "result/result_read.h"
 
-/* A copy of a run that is there already is left out. */
-static enum status find_name(struct bundle *b, const char *path, const char *name, bool *there)
-{
-    struct tar_file file = {.name = name, .path = path};
-    *there = false;
-    if (!tarball_name_is_plain(name))
-        return fail(ST_SPEC, "%s: it cannot be called '%s' in a bundle; expected letters, digits, '-', '_' and '.'",
-                    path, name);
-    for (int i = 0; i < b->files && !*there; i++) *there = !strcmp(b->file[i].name, name);
-    if (!*there) return ST_OK;
-    TRY(tarball_digest(&file));
-    for (int i = 0; i < b->files; i++)
-        if (!strcmp(b->file[i].name, name) && strcmp(b->file[i].sha256, file.sha256) != 0)
-            return fail(ST_SPEC, "%s: another run called '%s' is in the bundle", path, name);
-    return ST_OK;
-}
-
 static enum status add_texts(struct bundle *b, struct result *r, const char *stem)
 {
     freed_auto char *json = json_dumps(b->run[b->runs - 1], JSON_INDENT(1));
@@ -41,7 +24,7 @@ static enum status add_texts(struct bundle *b, struct result *r, const char *ste
 
 static enum status add_run(struct bundle *b, const char *path)
 {
-    bool there;
+    const int before = b->files;
     json_t *json;
     result_auto *r = NULL;
     TRY(result_open(path, &r));
@@ -51,10 +34,12 @@ static enum status add_run(struct bundle *b, const char *path)
                *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
     const char *stem = region_text(b->region, "runs/%s/%.*s", experiment, (int)(strlen(file) - strlen(".h5")), file);
     const char *name = region_text(b->region, "%s.h5", stem);
-    TRY(find_name(b, path, name, &there));
-    if (there) return ST_OK;
-    b->other |= strcmp(h5_read_attribute_text(&r->h5, "/", "software_version", "", r->region), BUILD_COMMIT) != 0;
+    if (!tarball_name_is_plain(name))
+        return fail(ST_SPEC, "%s: it cannot be called '%s' in a bundle; expected letters, digits, '-', '_' and '.'",
+                    path, name);
     TRY(bundle_add(b, name, path, NULL));
+    if (b->files == before) return ST_OK;
+    b->other |= strcmp(h5_read_attribute_text(&r->h5, "/", "software_version", "", r->region), BUILD_COMMIT) != 0;
     TRY(show_json(path, &json));
     json_object_set_new(json, "path", json_of_text(name)); /* cppcheck 2.10 crashes on PUT() here */
     region_grow(b->region, &b->run, b->runs, sizeof *b->run);
