@@ -25,36 +25,29 @@ static int is_result(const struct dirent *entry) { return is_result_name(entry->
 
 static int is_folder(const struct dirent *entry) { return entry->d_name[0] != '.' && !is_result_name(entry->d_name); }
 
-/* A file, and the folder below root that it is in, "": root itself. */
-struct found {
-    const char *folder, *name;
-};
-
-static int add_folder(struct found **found, int count, const char *root, const char *folder, struct region *region)
+/* Appends the paths of a folder's files to count others; returns how many there are. */
+static int add_folder(const char ***path, int count, const char *folder, struct region *region)
 {
-    const char **name = arguments_entries(region_text(region, "%s/%s", root, folder), is_result, region);
+    const char **name = arguments_entries(*folder ? folder : "/", is_result, region);
     for (; name && *name; name++) {
-        region_grow(region, found, count, sizeof **found);
-        (*found)[count++] = (struct found){folder, *name};
+        region_grow(region, path, count, sizeof **path);
+        (*path)[count++] = region_text(region, "%s/%s", folder, *name);
     }
     return count;
 }
 
-/* Of all files below root. */
+/* Of all files in root and in its folders, which are called like experiments. */
 static json_t *rows_below(const char *root, struct region *region)
 {
-    struct found *found = NULL;
-    const char **folder = arguments_entries(root, is_folder, region), **path;
-    int count = add_folder(&found, 0, root, "", region);
-    for (; folder && *folder; folder++) count = add_folder(&found, count, root, *folder, region);
-    NEW(region, path, (size_t)count);
-    for (int i = 0; i < count; i++)
-        path[i] = region_text(region, "%s/%s%s%s", root, found[i].folder, *found[i].folder ? "/" : "", found[i].name);
+    const char **folder = arguments_entries(root, is_folder, region), **path = NULL;
+    int count = add_folder(&path, 0, root, region);
+    for (; folder && *folder; folder++)
+        count = add_folder(&path, count, region_text(region, "%s/%s", root, *folder), region);
     json_auto_t *rows = result_rows(path, (size_t)count);
     json_t *runs = json_array(), *run;
     for (int k = 0; k < count; k++) {
-        const char *name = found[k].name;
-        ADD(runs, run = OBJECT(KEY("experiment", found[k].folder),
+        const char *below = path[k] + strlen(root) + 1, *slash = strchr(below, '/'), *name = slash ? slash + 1 : below;
+        ADD(runs, run = OBJECT(KEY("experiment", region_text(region, "%.*s", slash ? (int)(slash - below) : 0, below)),
                                KEY("run", region_text(region, "%.*s", (int)(strstr(name, ".h5") - name), name)),
                                KEY("file", path[k])));
         json_object_update(run, json_array_get(rows, (size_t)k));
@@ -123,18 +116,15 @@ const char *list_verdict(const char *path, struct region *region)
                                           {"unproven", "no proof, rematch compare says why: equal to "},
                                           {"-", "cannot be compared with "}};
     const char *end = strrchr(path, '/'), *folder = end ? region_text(region, "%.*s", (int)(end - path), path) : ".";
-    const char **name = arguments_entries(*folder ? folder : "/", is_result, region), **file;
-    size_t files = 0, own = 0;
-    while (name && name[files]) files++;
-    if (files > MOST) return region_text(region, "rematch list %s has it: the folder has %zu files", folder, files);
-    NEW(region, file, files + 1);
-    for (size_t i = 0; i < files; i++) {
-        file[i] = region_text(region, "%s/%s", folder, name[i]);
-        if (!strcmp(name[i], end ? end + 1 : path)) own = i;
+    const char **file = NULL;
+    const int files = add_folder(&file, 0, folder, region);
+    if (files > MOST) return region_text(region, "rematch list %s has it: the folder has %d files", folder, files);
+    json_auto_t *rows = result_rows(file, (size_t)files);
+    json_t *row_of = NULL;
+    EACH (rows, k, row) {
+        PUT_ALL(row, KEY("experiment", ""), KEY("file", file[k]));
+        if (!strcmp(file[k] + strlen(folder) + 1, end ? end + 1 : path)) row_of = row;
     }
-    json_auto_t *rows = result_rows(file, files);
-    EACH (rows, k, row) PUT_ALL(row, KEY("experiment", ""), KEY("file", file[k]));
-    json_t *row_of = json_array_get(rows, own);
     if (!completed(row_of, "variant"))
         return completed(row_of, "baseline") ? "a baseline, with which variants are compared" : "none: not a whole run";
     json_auto_t *baselines = result_baselines(rows);
