@@ -62,16 +62,26 @@ const char *const digest_paths[DIGESTS] = {
     [DIGESTS_RUNNING] = "/digests/running",
 };
 
-/* The digest of all of them at a step: its column, and that column's member. */
+#define MEMBER(name) offsetof(struct result, name)
+/* The first ones are digests of all that enum digests names. */
 static const struct {
-    const char *column;
-    size_t member;
-} of_steps[DIGESTS] = {
-    [DIGESTS_GRADIENT] = {"grad_digest", offsetof(struct result, gradients)},
-    [DIGESTS_PARAMETER] = {"param_digest", offsetof(struct result, parameters_digest)},
-    [DIGESTS_STATE] = {"state_digest", offsetof(struct result, state)},
-    [DIGESTS_RUNNING] = {"running_digest", offsetof(struct result, running_digest)},
+    const char *path;
+    enum number number;
+    size_t width, member; /* member: the pointer to its rows */
+} step_columns[] = {
+    [DIGESTS_GRADIENT] = {"/steps/grad_digest", NUMBER_U64, 2, MEMBER(gradients)},
+    [DIGESTS_PARAMETER] = {"/steps/param_digest", NUMBER_U64, 2, MEMBER(parameters_digest)},
+    [DIGESTS_STATE] = {"/steps/state_digest", NUMBER_U64, 2, MEMBER(state)},
+    [DIGESTS_RUNNING] = {"/steps/running_digest", NUMBER_U64, 2, MEMBER(running_digest)},
+    {"/steps/committed", NUMBER_U8, 1, MEMBER(committed)},
+    {"/steps/step", NUMBER_U32, 1, MEMBER(step)},
+    {"/steps/loss", NUMBER_F32, 1, MEMBER(loss)},
+    {"/steps/loss_bits", NUMBER_U32, 1, MEMBER(loss_bits)},
+    {"/steps/total_ns", NUMBER_U64, 1, MEMBER(total_ns)},
+    {"/steps/live_peak", NUMBER_U64, 1, MEMBER(live)},
+    {"/steps/gradients_zero", NUMBER_U8, 1, MEMBER(gradients_zero)},
 };
+enum { STEP_COLUMNS = sizeof step_columns / sizeof *step_columns };
 
 const struct result_tensors *result_tensors(const struct result *result, enum digests which)
 {
@@ -106,7 +116,7 @@ static enum status check_digests(struct result *r, enum digests which)
     const uint64_t fit = BYTES / (tensors * sizeof *found), block = fit < 1 ? 1 : fit < BLOCK ? fit : BLOCK;
     h5_expect_rows(&r->h5, path, NUMBER_U64, 2 * tensors, r->digest_rows);
     TRY(h5_status(&r->h5));
-    memcpy(&of_step, (char *)r + of_steps[which].member, sizeof of_step);
+    memcpy(&of_step, (char *)r + step_columns[which].member, sizeof of_step);
     NEW(r->region, found, block * tensors);
     for (uint64_t first = 0, row = 0, count; first < r->digest_rows; first += count) {
         const uint32_t *steps = r->digest_step + first;
@@ -118,32 +128,12 @@ static enum status check_digests(struct result *r, enum digests which)
             if (row == r->steps || r->step[row] != steps[i]) continue;
             const struct digest *own = found + i * tensors;
             if (!digest_equal(digest_bytes(own, tensors * sizeof *own), of_step[row++]))
-                return fail(ST_FAILED, "%s: step %u: %s and %s disagree", r->h5.path, steps[i], of_steps[which].column,
-                            path);
+                return fail(ST_FAILED, "%s: step %u: %s and %s disagree", r->h5.path, steps[i],
+                            step_columns[which].path + strlen("/steps/"), path);
         }
     }
     return ST_OK;
 }
-
-#define MEMBER(name) offsetof(struct result, name)
-static const struct {
-    const char *path;
-    enum number number;
-    size_t width, member; /* member: the pointer to its rows */
-} step_columns[] = {
-    {"/steps/committed", NUMBER_U8, 1, MEMBER(committed)},
-    {"/steps/step", NUMBER_U32, 1, MEMBER(step)},
-    {"/steps/loss", NUMBER_F32, 1, MEMBER(loss)},
-    {"/steps/loss_bits", NUMBER_U32, 1, MEMBER(loss_bits)},
-    {"/steps/total_ns", NUMBER_U64, 1, MEMBER(total_ns)},
-    {"/steps/live_peak", NUMBER_U64, 1, MEMBER(live)},
-    {"/steps/grad_digest", NUMBER_U64, 2, MEMBER(gradients)},
-    {"/steps/param_digest", NUMBER_U64, 2, MEMBER(parameters_digest)},
-    {"/steps/state_digest", NUMBER_U64, 2, MEMBER(state)},
-    {"/steps/running_digest", NUMBER_U64, 2, MEMBER(running_digest)},
-    {"/steps/gradients_zero", NUMBER_U8, 1, MEMBER(gradients_zero)},
-};
-enum { STEP_COLUMNS = sizeof step_columns / sizeof *step_columns };
 
 uint64_t result_committed_rows(struct result *r, const char *path)
 {
