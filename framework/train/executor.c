@@ -48,7 +48,6 @@ static void bind_plan(struct executor *e, const struct plan *plan, struct bound 
     const struct lowered *l = &plan->lowered;
     bound->plan = plan;
     NEW(e->region, bound->at, (size_t)l->buffers + 1);
-    if (e->options.memory == MEMORY_DYNAMIC) NEW(e->region, bound->counted, (size_t)l->ops + 1);
     if (e->options.memory != MEMORY_PLANNED) {
         bound->begin = sort_by_op(l, false, e->region);
         bound->end = sort_by_op(l, true, e->region);
@@ -117,7 +116,6 @@ void *executor_batch(struct executor *exec) { return batch_transfer_batch(&exec-
 int32_t *executor_labels(struct executor *exec) { return batch_transfer_labels(&exec->transfer); }
 bool executor_ahead(const struct executor *exec) { return exec->transfer.staged != NULL; }
 void executor_send(struct executor *exec) { batch_transfer_send(&exec->transfer); }
-const size_t *executor_counted(const struct executor *exec) { return exec->training.counted; }
 const uint64_t *executor_op_ns(const struct executor *exec) { return exec->training.ns; }
 
 /* The bytes that the allocator counts while op runs, or after all ops, must be those of the plan. */
@@ -126,7 +124,6 @@ static enum status count(struct executor *e, int op)
     const struct plan *plan = e->now->plan;
     const size_t counted = e->backend->allocated.bytes, planned = op < plan->lowered.ops ? plan->live[op] : 0;
     char a[UNIT_TEXT], b[UNIT_TEXT], name[128] = "the end";
-    e->now->counted[op] = counted;
     if (counted == planned) return ST_OK;
     if (op < plan->lowered.ops) plan_op_text(plan, op, name);
     return fail(ST_FAILED, "memory: at step %u, op %d (%s), the allocator counts %s, the plan predicted %s",

@@ -51,10 +51,6 @@ bool executor_repeatable(const struct executor *exec);
 enum status executor_queue(struct executor *exec);
 void executor_end(struct executor *exec);
 
-/* Of the last step of training in DYNAMIC: bytes that the allocator counted at each op (plan->lowered.ops of them).
- * NULL in other modes. */
-const size_t *executor_counted(const struct executor *exec);
-
 /* Of the last step of training, after its end: the time of each op (plan->lowered.ops of them), on a host with
  * allocating and releasing its buffers, without overwriting what a recomputation writes. */
 const uint64_t *executor_op_ns(const struct executor *exec);

@@ -14,9 +14,8 @@ struct bound {
     const struct plan *plan;
     void **at;               /* buffer -> address */
     struct by_op begin, end; /* by the first and by the last op to use a buffer; MEMORY_PLANNED: not set */
-    size_t *counted; /* DYNAMIC: bytes by the allocator, at each op of the last step that was queued, and after it */
-    uint64_t *ns;    /* of each op of that step, after its end */
-    uint64_t drawn;  /* in that step, of the sequential stream (rng stash, unsafe) */
+    uint64_t *ns;            /* of each op of the last step that was queued, after its end */
+    uint64_t drawn;          /* in that step, of the sequential stream (rng stash, unsafe) */
 };
 
 struct executor {

@@ -36,21 +36,6 @@ struct training {
     bool failing;                 /* the last state could not be written */
 };
 
-/* At each op: counted in dynamic memory, else planned. */
-static const size_t *live_bytes(const struct training *t)
-{
-    const size_t *counted = executor_counted(t->exec);
-    return counted ? counted : t->job->plan->live;
-}
-
-static size_t live_peak(const struct training *t)
-{
-    const size_t *live = live_bytes(t);
-    size_t most = 0;
-    for (int i = 0; i < t->job->plan->lowered.ops; i++) most = live[i] > most ? live[i] : most;
-    return most;
-}
-
 /* A step that an earlier process recorded after its last state is computed again. */
 static enum status check_recorded(const struct training *t, const struct step_record *s)
 {
@@ -71,9 +56,9 @@ static enum status check_recorded(const struct training *t, const struct step_re
 static enum status record_training_step(struct training *t, struct step_record *s)
 {
     s->metric = s->result.counted ? s->result.correct / (float)s->result.counted : 0;
-    s->live_peak = live_peak(t);
+    s->live_peak = t->job->plan->live_peak; /* which in dynamic memory the allocator counted, too */
     s->rss = process_rss();
-    s->live = record_wants_memory(t->job->spec, s->step) ? live_bytes(t) : NULL;
+    s->live = record_wants_memory(t->job->spec, s->step) ? t->job->plan->live : NULL;
     TRY(s->step < t->recorded ? check_recorded(t, s) : record_step(t->record, s));
     if (t->report.steps < REPORT_LOSSES) t->report.loss[t->report.steps] = s->result.loss;
     t->report.last_loss = s->result.loss;
