@@ -100,10 +100,8 @@ bool machine_called(const struct machine *m, int id, enum category category, int
 /* The number of operands of the op in the buffer. */
 static int uses(const struct op *op, int id)
 {
-    const int operand[] = {op->x[0], op->x[1],  op->y,       op->dx[0], op->dx[1],
-                           op->dy,   op->saved, op->scratch, op->once,  op->gradients};
     int count = 0;
-    for (size_t i = 0; i < sizeof operand / sizeof *operand; i++) count += operand[i] == id;
+    for (int k = 0; k < OP_OPERANDS; k++) count += op->buffer[k] == id;
     for (int k = 0; k < op->reads + op->writes; k++) count += op->operand[k] == id;
     return count;
 }

@@ -71,16 +71,8 @@ static int use(struct builder *b, int buffer)
 static struct op *begin(struct builder *b, enum op_kind kind, int node, int slice)
 {
     struct op *op = &b->out->op[b->out->ops];
-    *op = (struct op){.kind = kind,
-                      .node = node,
-                      .slice = slice,
-                      .y = -1,
-                      .dy = -1,
-                      .saved = -1,
-                      .scratch = -1,
-                      .once = -1,
-                      .gradients = -1};
-    for (int k = 0; k < NODE_INPUTS_MAX; k++) op->x[k] = op->dx[k] = BUFFER_NONE;
+    *op = (struct op){.kind = kind, .node = node, .slice = slice};
+    for (int k = 0; k < OP_OPERANDS; k++) op->buffer[k] = BUFFER_NONE;
     return op;
 }
 
@@ -382,10 +374,7 @@ static void compact(struct builder *b)
         if (b->over[i] < 0) number[i] = buffers++;
     for (int i = 0; i < b->out->ops; i++) {
         struct op *op = &b->out->op[i];
-        int *operands[] = {&op->x[0], &op->x[1],  &op->y,       &op->dx[0], &op->dx[1],
-                           &op->dy,   &op->saved, &op->scratch, &op->once,  &op->gradients};
-        _Static_assert(NODE_INPUTS_MAX == 2, "list every input");
-        for (size_t k = 0; k < sizeof operands / sizeof *operands; k++) *operands[k] = resolve(b, number, *operands[k]);
+        for (int k = 0; k < OP_OPERANDS; k++) op->buffer[k] = resolve(b, number, op->buffer[k]);
         for (int k = 0; k < op->reads + op->writes; k++) op->operand[k] = resolve(b, number, op->operand[k]);
     }
     for (int i = 0; i < b->out->buffers; i++)

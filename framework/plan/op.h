@@ -37,7 +37,7 @@ enum op_kind { OP_FORWARD, OP_BACKWARD, OP_COPY, OP_ACCUMULATE, OP_UPDATE, OP_KI
 /* One call of a kernel or of a backend's copy and add. Members are buffers, -1: none; value 0 (the batch) is
  * BUFFER_BATCH. Where an op is of one slice and a value's or gradient's buffer of the whole batch, the op works on that
  * slice's part of it: the batch is outermost in every layout, so the part is one range of bytes. */
-enum { BUFFER_NONE = -1, BUFFER_BATCH = -2 };
+enum { BUFFER_NONE = -1, BUFFER_BATCH = -2, OP_OPERANDS = 2 * NODE_INPUTS_MAX + 6 };
 
 struct op {
     enum op_kind kind;
@@ -46,13 +46,18 @@ struct op {
     unsigned parts; /* BACKWARD: enum part */
     bool recompute; /* FORWARD: not the node's first */
     bool save;      /* FORWARD: writes the saved tensors */
-    int x[NODE_INPUTS_MAX], y;
-    int dx[NODE_INPUTS_MAX], dy;
-    int saved, scratch;
-    int once;      /* a stash, a mask or statistics: written by the node's first forward, read by recomputations and the
-                      backward */
-    int gradients; /* of the node's parameters, fused update: written by BACKWARD PARAMS, read by UPDATE */
-    int part;      /* of those gradients, from 1; 0: all */
+    union {
+        int buffer[OP_OPERANDS]; /* all of them */
+        struct {
+            int x[NODE_INPUTS_MAX], y;
+            int dx[NODE_INPUTS_MAX], dy;
+            int saved, scratch;
+            int once;      /* a stash, a mask or statistics: written by the node's first forward, read by recomputations
+                              and the backward */
+            int gradients; /* of the node's parameters, fused update: written by BACKWARD PARAMS, read by UPDATE */
+        };
+    };
+    int part; /* of those gradients, from 1; 0: all */
     int reads,
         writes;   /* of a traced step, whose op has no x, dx and dy: buffers it reads, and those its backward writes */
     int *operand; /* those read, then those written */

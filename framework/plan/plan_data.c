@@ -91,10 +91,8 @@ static enum status check_op(const struct plan_data *a, int i)
     WITHIN(op->slice, WHOLE_BATCH, (long long)a->slices - 1, "op %d: slice" EXPECTED, i);
     WITHIN((int)op->parts, 0, PART_PARAMS | PART_INPUT, "op %d: parts" EXPECTED, i);
     WITHIN(op->part, 0, INT32_MAX, "op %d: part" EXPECTED, i);
-    const int operand[] = {op->x[0], op->x[1],  op->y,       op->dx[0], op->dx[1],
-                           op->dy,   op->saved, op->scratch, op->once,  op->gradients};
-    for (size_t k = 0; k < sizeof operand / sizeof *operand; k++)
-        WITHIN(operand[k], BUFFER_BATCH, a->buffers - 1, "op %d: an operand" EXPECTED, i);
+    for (int k = 0; k < OP_OPERANDS; k++)
+        WITHIN(op->buffer[k], BUFFER_BATCH, a->buffers - 1, "op %d: an operand" EXPECTED, i);
     return ST_OK;
 }
 

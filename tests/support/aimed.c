@@ -145,10 +145,8 @@ static int another(struct plan_data *a, int like, int birth)
 /* Whether the op uses a buffer. */
 static bool uses(const struct op *op, int id)
 {
-    const int operand[] = {op->x[0], op->x[1],  op->y,       op->dx[0], op->dx[1],
-                           op->dy,   op->saved, op->scratch, op->once,  op->gradients};
-    for (size_t i = 0; i < sizeof operand / sizeof *operand; i++)
-        if (operand[i] == id) return true;
+    for (int k = 0; k < OP_OPERANDS; k++)
+        if (op->buffer[k] == id) return true;
     return false;
 }
 

@@ -100,9 +100,7 @@ static bool backwards_exchanged(struct plan_data *a, struct source *s)
 static bool operand_another(struct plan_data *a, struct source *s)
 {
     struct op *op = any_op(a, s);
-    int *const operand[] = {&op->x[0],  &op->y,       &op->dx[0], &op->dy,
-                            &op->saved, &op->scratch, &op->once,  &op->gradients};
-    int *one = operand[draw_below(s, sizeof operand / sizeof *operand)];
+    int *one = &op->buffer[draw_below(s, OP_OPERANDS)];
     if (*one < 0 || a->buffers < 2) return false;
     *one = (*one + 1 + (int)draw_below(s, (uint32_t)a->buffers - 1)) % a->buffers;
     return true;
@@ -111,9 +109,7 @@ static bool operand_another(struct plan_data *a, struct source *s)
 static bool operand_none(struct plan_data *a, struct source *s)
 {
     struct op *op = any_op(a, s);
-    int *const operand[] = {&op->x[0],  &op->y,       &op->dx[0], &op->dy,
-                            &op->saved, &op->scratch, &op->once,  &op->gradients};
-    int *one = operand[draw_below(s, sizeof operand / sizeof *operand)];
+    int *one = &op->buffer[draw_below(s, OP_OPERANDS)];
     if (*one == BUFFER_NONE) return false;
     *one = BUFFER_NONE;
     return true;
@@ -124,13 +120,10 @@ static bool operand_more(struct plan_data *a, struct source *s)
 {
     int at = (int)draw_below(s, (uint32_t)a->ops);
     struct op *op = &a->op[at];
-    int *const operand[] = {&op->x[0],  &op->x[1], &op->y,       &op->dx[0], &op->dx[1],
-                            &op->saved, &op->dy,   &op->scratch, &op->once,  &op->gradients};
-    enum { OPERANDS = sizeof operand / sizeof *operand };
-    int *one = operand[draw_below(s, OPERANDS)];
+    int *one = &op->buffer[draw_below(s, OP_OPERANDS)];
     for (int id = 0; *one == BUFFER_NONE && id < a->buffers; id++) {
         bool used = a->buffer[id].birth >= at || a->buffer[id].death <= at;
-        for (int i = 0; i < OPERANDS; i++) used |= *operand[i] == id;
+        for (int k = 0; k < OP_OPERANDS; k++) used |= op->buffer[k] == id;
         if (!used) *one = id;
         if (!used) return true;
     }
@@ -186,10 +179,8 @@ void plan_data_forget(struct plan_data *a, int id)
     a->buffer[id] = a->buffer[last];
     for (int i = 0; i < a->ops; i++) {
         struct op *op = &a->op[i];
-        int *const operand[] = {&op->x[0], &op->x[1],  &op->y,       &op->dx[0], &op->dx[1],
-                                &op->dy,   &op->saved, &op->scratch, &op->once,  &op->gradients};
-        for (size_t o = 0; o < sizeof operand / sizeof *operand; o++)
-            if (*operand[o] == last) *operand[o] = id;
+        for (int k = 0; k < OP_OPERANDS; k++)
+            if (op->buffer[k] == last) op->buffer[k] = id;
     }
 }
 
@@ -203,10 +194,8 @@ static bool output_over_input(struct plan_data *a, struct source *s)
             continue;
         if (a->buffer[x].death != at || a->buffer[x].bytes != a->buffer[y].bytes) continue;
         for (int i = 0; i < a->ops; i++) {
-            struct op *op = &a->op[i];
-            int *const operand[] = {&op->x[0], &op->x[1], &op->y, &op->dx[0], &op->dx[1], &op->dy};
-            for (size_t o = 0; o < sizeof operand / sizeof *operand; o++)
-                if (*operand[o] == y) *operand[o] = x;
+            for (int o = 0; o < OP_OPERANDS; o++)
+                if (a->op[i].buffer[o] == y) a->op[i].buffer[o] = x;
         }
         a->live[at] -= a->buffer[y].bytes;
         prolong(a, x, at);
