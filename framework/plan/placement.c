@@ -43,36 +43,6 @@ static int compare(const void *x, const void *y, void *keys)
     return 0;
 }
 
-/* Whether all spots of a chunk are alive with the item, and none of the gaps above `at` that they end is large enough:
- * then only the largest end counts. */
-static bool passes(struct chunk *chunk, const struct item *item, size_t at)
-{
-    if (!chunk->count || chunk->spot[0].offset >= at + item->bytes) return false;
-    const struct chunk_sum *sum = chunk_sum(chunk);
-    return sum->from <= item->death && item->birth <= sum->to && sum->gap < item->bytes;
-}
-
-/* The offset of the lowest gap, or of the tightest, between the spots that are alive with the item. */
-static size_t find_gap(const struct spots *spots, const struct item *item, bool tightest)
-{
-    size_t at = 0, chosen = SIZE_MAX, slack = SIZE_MAX;
-    for (struct chunk *chunk = spots_near(spots, item->birth, item->death); chunk; chunk = chunk->next) {
-        const bool passed = passes(chunk, item, at);
-        if (passed && chunk->sum.end > at) at = chunk->sum.end;
-        for (int i = 0; i < chunk->count && !passed; i++) {
-            const struct spot *spot = &chunk->spot[i];
-            if (spot->birth > item->death || item->birth > spot->death) continue;
-            if (spot->offset >= at + item->bytes) {
-                const size_t left = spot->offset - at - item->bytes;
-                if (left < slack) chosen = at, slack = left;
-                if (!tightest) return chosen;
-            }
-            if (spot->end > at) at = spot->end;
-        }
-    }
-    return chosen == SIZE_MAX ? at : chosen;
-}
-
 enum { REPORT_EACH = 8192 };
 
 /* Places items in their order; returns the first that does not end below the limit, or count. */
@@ -82,7 +52,7 @@ static size_t place_all(struct item *item, size_t count, bool tightest, size_t l
     for (size_t i = 0; i < count; i++) {
         struct item *new = &item[i];
         if (i && i % REPORT_EACH == 0) work_report("placing buffers", (double)i, (double)count);
-        new->offset = find_gap(spots, new, tightest);
+        new->offset = spots_gap(spots, new->birth, new->death, new->bytes, tightest);
         if (new->offset + new->bytes >= limit) return i;
         spots_add(spots, (struct spot){new->birth, new->death, new->offset, new->offset + new->bytes});
     }

@@ -15,7 +15,6 @@ struct box {
     int from, to;       /* sections [from, to) */
     int previous, next; /* in the list of the piece's unplaced boxes, by ascending least */
     double length, rank;
-    bool placed; /* by place_large_first */
 };
 
 /* A move in the list, as it was before. */

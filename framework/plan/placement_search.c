@@ -5,6 +5,7 @@
 
 #include "base/work.h"
 #include "plan/placement_canonical.h"
+#include "plan/spots.h"
 
 #include <stdlib.h>
 
@@ -67,30 +68,10 @@ static size_t common_divisor(size_t a, size_t b)
 
 /* ---- many small buffers ---- */
 
-/* Bytes that are taken while a box is to be placed. */
-struct taken {
-    size_t from, to;
-};
-
-static int by_offset(const void *x, const void *y)
+/* Sections stand for ops there. */
+static void add_box(struct spots *spots, const struct box *box)
 {
-    const struct taken *a = x, *b = y;
-    return a->from != b->from ? (a->from < b->from ? -1 : 1) : 0;
-}
-
-/* The lowest offset at which the box overlaps no placed one; taken: room for one a box. */
-static size_t lowest_gap(const struct search *s, const struct box *new, struct taken *taken)
-{
-    size_t at = 0, count = 0;
-    for (int i = 0; i < s->boxes; i++) {
-        const struct box *b = &s->box[i];
-        if (b->placed && b->from < new->to && b->to > new->from)
-            taken[count++] = (struct taken){b->offset, b->offset + b->bytes};
-    }
-    qsort(taken, count, sizeof *taken, by_offset);
-    for (size_t i = 0; i < count && taken[i].from < at + new->bytes; i++)
-        if (taken[i].to > at) at = taken[i].to;
-    return at;
+    spots_add(spots, (struct spot){box->from, box->to - 1, box->offset, box->offset + box->bytes});
 }
 
 static int by_rank(const void *x, const void *y, void *search)
@@ -107,31 +88,32 @@ static size_t place_large_first(struct search *s, struct buffer *buffer, size_t 
 {
     region_auto *region = region_create();
     struct buffer *large;
-    struct taken *taken;
     int count = 0, next = 0;
     NEW(region, large, (size_t)s->boxes);
-    NEW(region, taken, (size_t)s->boxes);
     for (int i = 0; i < s->boxes; i++)
         if (buffer[i].bytes >= least) large[count++] = buffer[i];
     struct search alone = canonical_create(large, count, region);
     const long all = 100L * 1000 * 1000;
     long work = all;
     if (run_all(&alone, bound, 16L * count * count, all, &work) == FOUND) {
+        struct spots spots = spots_create((size_t)s->boxes, s->sections, region);
         size_t top = 0;
         for (int i = 0; i < s->boxes; i++) {
             s->all[i] = i;
-            s->box[i].placed = buffer[i].bytes >= least;
-            if (s->box[i].placed) s->box[i].offset = alone.box[next++].offset;
+            if (buffer[i].bytes < least) continue;
+            s->box[i].offset = alone.box[next++].offset;
+            add_box(&spots, &s->box[i]);
         }
         canonical_rank(s, (struct preorder){.share = 0.5});
         qsort_r(s->all, (size_t)s->boxes, sizeof *s->all, by_rank, s);
         for (int k = 0; k < s->boxes; k++) {
             struct box *b = &s->box[s->all[k]];
-            if (!b->placed) b->offset = lowest_gap(s, b, taken);
-            b->placed = true;
+            if (b->bytes < least) {
+                b->offset = spots_gap(&spots, b->from, b->to - 1, b->bytes, false);
+                add_box(&spots, b);
+            }
             if (b->offset + b->bytes > top) top = b->offset + b->bytes;
         }
-        for (int i = 0; i < s->boxes; i++) s->box[i].placed = false;
         if (top < extent) extent = keep(s, buffer);
     }
     free(alone.change);
@@ -140,8 +122,8 @@ static size_t place_large_first(struct search *s, struct buffer *buffer, size_t 
 
 size_t placement_search(struct buffer *buffer, int buffers, size_t extent, size_t *bound)
 {
-    /* the recursion is as deep as there are buffers, and the work would not be enough to place more once; small ones
-     * are each compared with all */
+    /* the recursion is as deep as there are buffers, and the work would not be enough to place more once; of more
+     * small ones nothing is searched, so that it never takes long */
     enum { BUFFERS_MAX = 10000, SMALL_MAX = 40000 };
     if (extent == *bound || buffers > SMALL_MAX) return extent;
     region_auto *region = region_create();

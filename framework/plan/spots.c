@@ -4,6 +4,34 @@
 #include <string.h>
 
 enum { SPOTS_OF_A_PART = 512, PARTS_MAX = 256 };
+enum { CHUNK_SPOTS = 512 };
+
+/* Of a chunk's spots: the ops at which all of them are alive, the largest gap between them, and their largest end. */
+struct chunk_sum {
+    int from, to;
+    size_t gap, end;
+};
+
+/* Part of a list; only the first one may be empty. */
+struct chunk {
+    struct chunk *next;
+    int count;
+    bool summed; /* false: sum is of fewer spots */
+    struct chunk_sum sum;
+    struct spot spot[CHUNK_SPOTS];
+};
+
+/* A chunk behind the first, by the offset of its first spot, which stays. */
+struct mark {
+    size_t offset;
+    struct chunk *chunk;
+};
+
+struct spot_list {
+    struct chunk *first;
+    struct mark *mark; /* in the order of the chunks */
+    int marks;
+};
 
 static struct chunk *take(struct spots *spots)
 {
@@ -93,14 +121,16 @@ void spots_add(struct spots *spots, struct spot spot)
         for (int i = from; i <= to; i++) insert(spots, &spots->list[i], &spot);
 }
 
-struct chunk *spots_near(const struct spots *spots, int birth, int death)
+/* A list with all spots that are alive at some op from birth to death, and others. */
+static struct chunk *spots_near(const struct spots *spots, int birth, int death)
 {
     int from = spots->parts + part_of(spots, birth), to = spots->parts + part_of(spots, death);
     for (; from != to; from /= 2) to /= 2;
     return spots->list[from].first;
 }
 
-const struct chunk_sum *chunk_sum(struct chunk *chunk)
+/* Of a chunk with at least one spot. */
+static const struct chunk_sum *chunk_sum(struct chunk *chunk)
 {
     const struct spot *first = &chunk->spot[0];
     struct chunk_sum *sum = &chunk->sum;
@@ -114,4 +144,33 @@ const struct chunk_sum *chunk_sum(struct chunk *chunk)
     }
     chunk->summed = true;
     return sum;
+}
+
+/* Whether all spots of a chunk are alive at these ops, and none of the gaps above `at` that they end has so many bytes:
+ * then only the largest end counts. */
+static bool passes(struct chunk *chunk, int birth, int death, size_t bytes, size_t at)
+{
+    if (!chunk->count || chunk->spot[0].offset >= at + bytes) return false;
+    const struct chunk_sum *sum = chunk_sum(chunk);
+    return sum->from <= death && birth <= sum->to && sum->gap < bytes;
+}
+
+size_t spots_gap(const struct spots *spots, int birth, int death, size_t bytes, bool tightest)
+{
+    size_t at = 0, chosen = SIZE_MAX, slack = SIZE_MAX;
+    for (struct chunk *chunk = spots_near(spots, birth, death); chunk; chunk = chunk->next) {
+        const bool passed = passes(chunk, birth, death, bytes, at);
+        if (passed && chunk->sum.end > at) at = chunk->sum.end;
+        for (int i = 0; i < chunk->count && !passed; i++) {
+            const struct spot *spot = &chunk->spot[i];
+            if (spot->birth > death || birth > spot->death) continue;
+            if (spot->offset >= at + bytes) {
+                const size_t left = spot->offset - at - bytes;
+                if (left < slack) chosen = at, slack = left;
+                if (!tightest) return chosen;
+            }
+            if (spot->end > at) at = spot->end;
+        }
+    }
+    return chosen == SIZE_MAX ? at : chosen;
 }

@@ -11,35 +11,6 @@ struct spot {
     size_t offset, end;
 };
 
-enum { CHUNK_SPOTS = 512 };
-
-/* Of a chunk's spots: the ops at which all of them are alive, the largest gap between them, and their largest end. */
-struct chunk_sum {
-    int from, to;
-    size_t gap, end;
-};
-
-/* Part of a list; only the first one may be empty. */
-struct chunk {
-    struct chunk *next;
-    int count;
-    bool summed; /* false: sum is of fewer spots */
-    struct chunk_sum sum;
-    struct spot spot[CHUNK_SPOTS];
-};
-
-/* A chunk behind the first, by the offset of its first spot, which stays. */
-struct mark {
-    size_t offset;
-    struct chunk *chunk;
-};
-
-struct spot_list {
-    struct chunk *first;
-    struct mark *mark; /* in the order of the chunks */
-    int marks;
-};
-
 struct spots {
     struct region *region;
     int ops, parts;         /* of the time at the finest level, a power of two */
@@ -52,8 +23,6 @@ struct spots spots_create(size_t count, int ops, struct region *region);
 void spots_clear(struct spots *spots);
 void spots_add(struct spots *spots, struct spot spot);
 
-/* A list with all spots that are alive at some op from birth to death, and others. */
-struct chunk *spots_near(const struct spots *spots, int birth, int death);
-
-/* Of a chunk with at least one spot. */
-const struct chunk_sum *chunk_sum(struct chunk *chunk);
+/* The offset of the lowest gap of so many bytes, or of the tightest, between the spots that are alive at some op from
+ * birth to death. */
+size_t spots_gap(const struct spots *spots, int birth, int death, size_t bytes, bool tightest);
