@@ -18,21 +18,15 @@ const struct backend_kind *const backend_table[] = {
     NULL};
 #undef BACKEND
 
-/* Backends that need more than a C compiler, and what they need. */
-static const struct {
-    const char *name, *needs;
-} optional[] = {{"cuda", "nvcc, cuDNN and cuBLAS"}};
-
 const char *const clock_names[CLOCK_CLASSES] = {"conv",      "linear",     "pool",    "norm",
                                                 "attention", "activation", "reorder", "other"};
 
 static enum status unknown(const char *name)
 {
     char built[256] = "";
-    for (size_t i = 0; i < sizeof optional / sizeof *optional; i++)
-        if (!strcmp(optional[i].name, name))
-            return fail(ST_MISSING, "backend '%s' is not built into this program: building it needs %s", name,
-                        optional[i].needs);
+    if (!strcmp(name, "cuda"))
+        return fail(ST_MISSING,
+                    "backend 'cuda' is not built into this program: building it needs nvcc, cuDNN and cuBLAS");
     for (const struct backend_kind *const *k = backend_table; *k; k++) {
         size_t used = strlen(built);
         snprintf(built + used, sizeof built - used, "%s%s", used ? ", " : "", (*k)->name);

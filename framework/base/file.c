@@ -64,15 +64,12 @@ enum status file_read(int descriptor, const char *path, uint64_t offset, size_t 
 
 enum status file_read_text(const char *path, size_t most, struct region *region, char **text)
 {
-    int descriptor;
+    descriptor_auto int descriptor = -1;
     uint64_t bytes;
     TRY(file_open(path, &descriptor, &bytes));
-    enum status status = ST_OK;
-    if (bytes > most) status = fail(ST_FAILED, "%s: is larger than %zu bytes", path, most);
-    *text = region_array(region, status == ST_OK ? (size_t)bytes + 1 : 1, 1);
-    if (status == ST_OK) status = file_read(descriptor, path, 0, (size_t)bytes, *text);
-    close(descriptor);
-    TRY(status);
+    if (bytes > most) return fail(ST_FAILED, "%s: is larger than %zu bytes", path, most);
+    *text = region_array(region, (size_t)bytes + 1, 1);
+    TRY(file_read(descriptor, path, 0, (size_t)bytes, *text));
     if (memchr(*text, 0, (size_t)bytes)) return fail(ST_FAILED, "%s: holds a zero byte: not a text file", path);
     return ST_OK;
 }

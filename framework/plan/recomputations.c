@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/region.h"
+#include "plan/events.h"
 
 /* Of each buffer and slice: whether a later op that matters reads what it holds. */
 struct need {
@@ -10,26 +11,20 @@ struct need {
     bool *of;
 };
 
-/* The parts of a buffer that an op works on: its slice's, or all. */
-static bool *first_part(const struct need *need, const struct op *op, int buffer)
-{
-    return need->of + (size_t)buffer * need->data->slices + (op->slice == WHOLE_BATCH ? 0 : (size_t)op->slice);
-}
-
-static size_t parts_of(const struct need *need, const struct op *op)
-{
-    return op->slice == WHOLE_BATCH ? need->data->slices : 1;
-}
-
+/* Of the parts of a buffer that an op works on: its slice's, or all. */
 static void set(const struct need *need, const struct op *op, int buffer, bool is)
 {
-    for (size_t k = 0; buffer >= 0 && k < parts_of(need, op); k++) first_part(need, op, buffer)[k] = is;
+    const int slices = (int)need->data->slices;
+    for (int k = 0; buffer >= 0 && k < slice_places(slices, op->slice); k++)
+        need->of[slice_place(slices, buffer, op->slice) + k] = is;
 }
 
 static bool any(const struct need *need, const struct op *op, int buffer)
 {
+    const int slices = (int)need->data->slices;
     bool is = false;
-    for (size_t k = 0; buffer >= 0 && k < parts_of(need, op); k++) is |= first_part(need, op, buffer)[k];
+    for (int k = 0; buffer >= 0 && k < slice_places(slices, op->slice); k++)
+        is |= need->of[slice_place(slices, buffer, op->slice) + k];
     return is;
 }
 

@@ -22,7 +22,8 @@ enum status policy_budget_check(const char *text)
 {
     char suggestion[TEXT_SUGGESTION], message[256];
     double share;
-    const enum status status = budget_check(text);
+    struct budget budget;
+    const enum status status = budget_parse(text, &budget);
     if (status != ST_SPEC) return status;
     text_size_suggestion(text, suggestion);
     if (!text_to_real(text, &share) && share > 0 && share < 1)

@@ -8,12 +8,6 @@
 #include "base/text.h"
 #include "base/units.h"
 
-enum status budget_check(const char *text)
-{
-    struct budget budget;
-    return budget_parse(text, &budget);
-}
-
 enum status budget_parse(const char *text, struct budget *budget)
 {
     *budget = (struct budget){.kind = BUDGET_LEAST};

@@ -16,7 +16,6 @@ struct budget {
 
 /* "6GB", "64%", or "least": the least that any schedule needs. ST_SPEC: the message says what was expected. */
 enum status budget_parse(const char *text, struct budget *budget);
-enum status budget_check(const char *text);
 
 /* store_all's live peak with relus that keep their outputs and stand where they were written: 100 % for all plans of a
  * model. */

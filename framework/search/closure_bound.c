@@ -28,7 +28,6 @@ struct closure {
     const bool *whole;
     struct region *region;
     size_t limit;
-    size_t *value;     /* by node: bytes of keeping its value */
     int *y, *saved;    /* by node: the last event that reads it, -1: none */
     bool *free, *read; /* by node, of one moment: its value is live there; its saved tensors are */
     bool *wanted;      /* by node, of one moment: a recomputation of it is considered */
@@ -137,11 +136,11 @@ static void find_price(struct closure *c, size_t room, struct cut all, struct cu
 static void add_node(struct closure *c, const struct moment *m, int n, struct cut *all, struct cut *nothing)
 {
     const struct node *node = &c->model->network->graph->node[n];
-    const size_t value = c->y[n] > m->event && !c->free[n] ? c->value[n] : 0;
+    const size_t value = c->y[n] > m->event && !c->free[n] ? c->model->value[n] : 0;
     const size_t saved = c->saved[n] > m->event && !c->read[n] ? c->model->saved[n] : 0;
     if (value) connect(c, SOURCE, recomputed(n), 0, value);
     if (saved) connect(c, SOURCE, recomputed(n), 0, saved);
-    if (!value && !c->free[n]) connect(c, needed(n), recomputed(n), 0, c->value[n]);
+    if (!value && !c->free[n]) connect(c, needed(n), recomputed(n), 0, c->model->value[n]);
     connect(c, recomputed(n), SINK, c->model->time[n], 0);
     for (int k = 0; k < node->layer->inputs; k++) {
         const int x = node->inputs[k] - 1;
@@ -189,8 +188,8 @@ static void count_free(struct closure *c, int event, int n, bool saved, size_t *
 {
     if (n < 0 || !(saved ? c->read : c->free)[n]) return;
     (saved ? c->read : c->free)[n] = false;
-    *live += saved ? c->model->saved[n] : c->value[n];
-    if ((saved ? c->saved : c->y)[n] > event) *later -= saved ? c->model->saved[n] : c->value[n];
+    *live += saved ? c->model->saved[n] : c->model->value[n];
+    if ((saved ? c->saved : c->y)[n] > event) *later -= saved ? c->model->saved[n] : c->model->value[n];
 }
 
 /* The room that the event leaves, and by how much what is read later, of so many bytes with what it reads itself,
@@ -223,11 +222,11 @@ static int weigh_all(struct closure *c, struct moment *moment)
     int moments = 0;
     NEW(c->region, read, (size_t)model->events);
     for (int n = 0; n < model->nodes; n++) {
-        if (c->y[n] >= 0) read[c->y[n]] += c->value[n];
+        if (c->y[n] >= 0) read[c->y[n]] += model->value[n];
         if (c->saved[n] >= 0) read[c->saved[n]] += model->saved[n];
     }
     for (int i = 0; i < model->events; i++) {
-        if (i < model->nodes && c->y[i] >= 0) later += c->value[i];
+        if (i < model->nodes && c->y[i] >= 0) later += model->value[i];
         if (i < model->nodes && c->saved[i] >= 0) later += model->saved[i];
         later -= read[i];
         if (!c->whole || c->whole[model->event[i].node]) moment[moments++] = weigh(c, i, later);
@@ -241,14 +240,11 @@ static int by_excess(const void *x, const void *y)
     return a->excess != b->excess ? (a->excess < b->excess) - (a->excess > b->excess) : a->event - b->event;
 }
 
-/* The last event that reads each value and each node's saved tensors; and bytes. */
+/* The last event that reads each value and each node's saved tensors. */
 static void list_readers(struct closure *c)
 {
     const struct step_model *m = c->model;
-    for (int n = 0; n < m->nodes; n++) {
-        c->y[n] = c->saved[n] = -1;
-        c->value[n] = m->value[n];
-    }
+    for (int n = 0; n < m->nodes; n++) c->y[n] = c->saved[n] = -1;
     for (int i = 0; i < m->events; i++) {
         const struct step_event *e = &m->event[i];
         const struct node *node = &m->network->graph->node[e->node];
@@ -268,7 +264,6 @@ double closure_bound(const struct step_model *model, const bool *whole, size_t l
     size_t edges = 4 * nodes;
     struct moment *moment;
     NEW(region, moment, (size_t)model->events);
-    NEW(region, c.value, nodes);
     NEW(region, c.y, nodes);
     NEW(region, c.saved, nodes);
     NEW(region, c.free, nodes);

@@ -227,9 +227,7 @@ void engines_prepare(struct pool *pool)
     struct engines *e;
     NEW(pool->region, e, 1);
     pool->engines = e;
-    struct schedule all = schedule_empty(pool->region);
-    schedule_append(&all, STEP_FORWARD, 0, nodes_of(pool));
-    schedule_append(&all, STEP_BACKWARD, 0, nodes_of(pool));
+    const struct schedule all = schedule_store_all(nodes_of(pool), pool->region);
     pool_add(pool, &all, "store_all");
     e->model = step_model_create(pool->whole, &options, pool->region);
     if (pool->without[ENGINE_DTR]) return;

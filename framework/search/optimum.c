@@ -21,18 +21,17 @@
  * power TIME_GROWTH of the alternatives, memory in proportion to them. */
 static const double WHOLE_NS = 14e9, WHOLE_BYTES = 400e6, TIME_GROWTH = 1.25;
 
-static void look_build(struct option_search *search, const struct visit_option *option, bool *stop)
+static void look_build(struct option_search *search, const struct visit_option *option)
 {
-    (void)stop;
     envelope_add(&search->envelope, &option->cost);
 }
 
-static void look_take(struct option_search *search, const struct visit_option *option, bool *stop)
+static void look_take(struct option_search *search, const struct visit_option *option)
 {
     double time;
     if (!alternative_at(&option->cost, search->peak, &time) || time != search->time) return;
     search->found = *option;
-    search->taken = *stop = true;
+    search->taken = true;
 }
 
 /* Numbers the stretches that are solved: those that end where a pass may, or before stages whose backward comes early.

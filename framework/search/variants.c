@@ -344,7 +344,6 @@ struct stages variants_list(const struct network *network, enum rng_mode rng, st
             int nodes = 0;
             for (int i = from; i < to; i++) nodes += network_has_forward(network, i);
             if (count > 1 && nodes > CHAIN_RUN_NODES) break;
-            stages.partial |= count == 1 && nodes > CHAIN_FREE_NODES;
             struct run **run = &stages.run[first * stages.reach + count - 1];
             *run = find_equal(&stages, first, count);
             if (!*run) *run = list_run(network, &stages, first, count, region);

@@ -60,7 +60,6 @@ struct stages {
     int count;
     struct stage *stage;
     int reach;        /* runs of up to so many stages */
-    bool partial;     /* of some stage not all subsets of its nodes were examined */
     struct run **run; /* run[first * reach + stages - 1], NULL: not examined */
     enum rng_mode rng;
 };

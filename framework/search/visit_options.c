@@ -52,7 +52,7 @@ static size_t beyond(const struct optimum *o, const struct visit *v)
     return bytes;
 }
 
-static void try_last(const struct optimum *o, const struct visit *v, struct option_search *search, bool *stop)
+static void try_last(const struct optimum *o, const struct visit *v, struct option_search *search)
 {
     const struct tail *tail = visit_tail(o, v);
     const struct run *run = visit_run(o, v->first, v->last);
@@ -60,19 +60,19 @@ static void try_last(const struct optimum *o, const struct visit *v, struct opti
     if (tail && v->first == v->last && tail->reads) {
         option.kind = READY;
         option.cost.floor = tail->backward[v->outlives];
-        search->look(search, &option, stop);
+        search->look(search, &option);
         return;
     }
-    for (int i = 0; run && !v->tail && i < run->last[v->outlives].count && !*stop; i++) {
+    for (int i = 0; run && !v->tail && i < run->last[v->outlives].count && !search->taken; i++) {
         option.variant = &run->last[v->outlives].variant[i];
         option.cost = (struct alternative){.floor = option.variant->backward, .time = option.variant->time};
-        search->look(search, &option, stop);
+        search->look(search, &option);
     }
 }
 
-static void try_early(const struct optimum *o, const struct visit *v, struct option_search *search, bool *stop)
+static void try_early(const struct optimum *o, const struct visit *v, struct option_search *search)
 {
-    if (*stop || visit_is_first(o, v) || visit_needs(o, v->last, v->last, v->tail)) return;
+    if (search->taken || visit_is_first(o, v) || visit_needs(o, v->last, v->last, v->tail)) return;
     struct visit_option option = {.kind = EARLY, .at = v->last};
     if (v->tail) {
         option.cost.floor = visit_tail(o, v)->backward[0];
@@ -88,17 +88,17 @@ static void try_early(const struct optimum *o, const struct visit *v, struct opt
         option.a = (struct visit){v->first, v->last - 1, v->outlives, 0};
         option.cost.a = visit_cell(o, &option.a);
     }
-    search->look(search, &option, stop);
+    search->look(search, &option);
 }
 
-static void try_runs(const struct optimum *o, const struct visit *v, struct option_search *search, bool *stop)
+static void try_runs(const struct optimum *o, const struct visit *v, struct option_search *search)
 {
     const bool first = visit_is_first(o, v);
-    for (int at = v->first; at < v->last && !*stop; at++) {
+    for (int at = v->first; at < v->last && !search->taken; at++) {
         const struct run *run = visit_run(o, v->first, at);
         if (!run) break;
         const size_t others = beyond(o, v) + (first ? 0 : once_of(o, at + 1, v->last + 1));
-        for (int i = 0; i < run->through[v->outlives].count && !*stop; i++) {
+        for (int i = 0; i < run->through[v->outlives].count && !search->taken; i++) {
             const struct variant *variant = &run->through[v->outlives].variant[i];
             if (!first && !variant->outlives && !visit_needs(o, at + 1, v->last, v->tail))
                 continue; /* it would be dead */
@@ -109,7 +109,7 @@ static void try_runs(const struct optimum *o, const struct visit *v, struct opti
                 .shift = variant->keep,
                 .time = o->forward[at + 1] - o->forward[v->first] + variant->time,
                 .a = visit_cell(o, &option.a)};
-            search->look(search, &option, stop);
+            search->look(search, &option);
         }
     }
 }
@@ -133,18 +133,18 @@ bool visit_may_end(const struct solution *solution, int first, int at)
     return !solution->cut || solution->cut[at] || at - first <= CHAIN_NEAR;
 }
 
-static void try_passes(const struct optimum *o, const struct visit *v, struct option_search *search, bool *stop)
+static void try_passes(const struct optimum *o, const struct visit *v, struct option_search *search)
 {
     const bool first = visit_is_first(o, v);
     size_t passed = 0;
-    for (int at = v->first + 1; at <= v->last && !*stop; at++) {
+    for (int at = v->first + 1; at <= v->last && !search->taken; at++) {
         const struct stage *s = &o->stages.stage[at - 1];
         size_t before = passed;
         passed = larger(passed, pass_peak(o, v, at - 1, NULL));
         if (!visit_may_end(o->solution, v->first, at)) continue;
         if (!first && !visit_needs(o, at, v->last, v->tail)) continue; /* the pass would be dead */
         const int tails = at - 1 > v->first;                           /* there a run does the same */
-        for (int t = 0; t <= tails && !*stop; t++) {
+        for (int t = 0; t <= tails && !search->taken; t++) {
             if (v->first && !v->outlives && !visit_needs(o, v->first, at - 1, t)) continue; /* here too */
             const struct tail *tail = t ? &s->tail : NULL;
             struct visit_option option = {.kind = PASS, .at = at};
@@ -156,32 +156,32 @@ static void try_passes(const struct optimum *o, const struct visit *v, struct op
                                                .time = o->forward[at] - o->forward[v->first],
                                                .a = visit_cell(o, &option.a),
                                                .b = visit_cell(o, &option.b)};
-            search->look(search, &option, stop);
+            search->look(search, &option);
         }
     }
 }
 
-static void try_twice(const struct optimum *o, const struct visit *v, struct option_search *search, bool *stop)
+static void try_twice(const struct optimum *o, const struct visit *v, struct option_search *search)
 {
     const struct stage *last = &o->stages.stage[v->last];
     if (v->tail || v->first == v->last) return;
     const struct tail *tail = &last->tail;
-    if (*stop || (!visit_is_first(o, v) && tail->keep == last->once && !tail->outlives)) return; /* it would be dead */
+    if (search->taken || (!visit_is_first(o, v) && tail->keep == last->once && !tail->outlives))
+        return; /* it would be dead */
     struct visit_option option = {.kind = TWICE, .at = v->last};
     for (int at = v->first; at <= v->last; at++)
         option.cost.floor = larger(option.cost.floor, pass_peak(o, v, at, at == v->last ? tail : NULL));
     option.cost.time = o->forward[v->last + 1] - o->forward[v->first];
     option.a = (struct visit){v->first, v->last, v->outlives, true};
     option.cost.a = visit_cell(o, &option.a);
-    search->look(search, &option, stop);
+    search->look(search, &option);
 }
 
 void visit_options(const struct optimum *o, const struct visit *v, struct option_search *search)
 {
-    bool stop = false;
-    try_last(o, v, search, &stop);
-    try_early(o, v, search, &stop);
-    try_runs(o, v, search, &stop);
-    try_passes(o, v, search, &stop);
-    try_twice(o, v, search, &stop);
+    try_last(o, v, search);
+    try_early(o, v, search);
+    try_runs(o, v, search);
+    try_passes(o, v, search);
+    try_twice(o, v, search);
 }

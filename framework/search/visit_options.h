@@ -49,9 +49,9 @@ struct visit_option {
     struct alternative cost;
 };
 
-/* look is called for each option of a visit in turn; *stop ends the search. */
+/* look is called for each option of a visit in turn, until one is taken. */
 struct option_search {
-    void (*look)(struct option_search *search, const struct visit_option *option, bool *stop);
+    void (*look)(struct option_search *search, const struct visit_option *option);
     struct envelope envelope; /* building: the least of all */
     size_t peak;              /* taking: the first that does it in time with peak bytes */
     double time;
@@ -89,5 +89,5 @@ const struct run *visit_run(const struct optimum *o, int first, int last);
 /* Whether a pass from stage first on may end before stage at. */
 bool visit_may_end(const struct solution *solution, int first, int at);
 
-/* Calls search->look for each option. */
+/* Calls search->look for each option, until one is taken. */
 void visit_options(const struct optimum *o, const struct visit *v, struct option_search *search);

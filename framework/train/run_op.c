@@ -108,7 +108,9 @@ static struct kernel_args args_for(struct executor *e, const struct op *op)
     return args;
 }
 
-enum status slice_backward_run(const struct network *network, int node, bool adds, struct kernel_args *args)
+/* A backward of a slice. adds: the kernel writes the gradients of the parameters to the start of the scratch, and they
+ * are added to args->gradients; else it assigns them. Errors: those of the kernel. */
+static enum status run_slice_backward(const struct network *network, int node, bool adds, struct kernel_args *args)
 {
     const struct binding *binding = &network->binding[node];
     const struct node *n = &network->graph->node[node];
@@ -157,6 +159,6 @@ enum status op_run(struct executor *e, const struct op *op)
     if (op->kind == OP_UPDATE) return run_update(e, op);
     struct kernel_args args = args_for(e, op);
     if (op->kind == OP_BACKWARD && op->slice != WHOLE_BATCH)
-        return slice_backward_run(e->plan->network, op->node, op->parts & PART_PARAMS && op->slice > 0, &args);
+        return run_slice_backward(e->plan->network, op->node, op->parts & PART_PARAMS && op->slice > 0, &args);
     return (op->kind == OP_FORWARD ? binding->kernel->forward : binding->kernel->backward)(binding->state, &args);
 }

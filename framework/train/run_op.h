@@ -45,9 +45,5 @@ struct executor {
 void *op_address(const struct executor *e, int buffer);
 void *op_part(const struct executor *e, const struct op *op, int buffer, size_t bytes);
 
-/* A backward of a slice. adds: the kernel writes the gradients of the parameters to the start of the scratch, and they
- * are added to args->gradients; else it assigns them. Errors: those of the kernel. */
-enum status slice_backward_run(const struct network *network, int node, bool adds, struct kernel_args *args);
-
 /* Errors: those of the kernel. */
 enum status op_run(struct executor *e, const struct op *op);
