@@ -382,6 +382,20 @@ static void find_parts(struct machine *m)
         }
 }
 
+/* Of a traced step, whose rows ascend by node. */
+static void list_rows(struct machine *m)
+{
+    const struct plan_data *a = m->data;
+    NEW(m->region, m->read_from, (size_t)a->nodes + 1);
+    NEW(m->region, m->use_from, (size_t)a->nodes + 1);
+    for (int n = 0, i = 0, k = 0; n < a->nodes; n++) {
+        while (i < a->reads && a->read[i].node == n) i++;
+        while (k < a->uses && a->use[k].node == n) k++;
+        m->read_from[n + 1] = i;
+        m->use_from[n + 1] = k;
+    }
+}
+
 static void set_up(struct machine *m)
 {
     const struct plan_data *a = m->data;
@@ -413,6 +427,7 @@ static void set_up(struct machine *m)
     find_parts(m);
     differentiate(m);
     machine_list_lifetimes(m);
+    list_rows(m);
 }
 
 static enum status run(struct machine *m)

@@ -21,6 +21,7 @@ struct machine {
     bool *living, *stays;                      /* by buffer; stays: what it holds lives to the step's end */
     int *alive, alives;                        /* buffers */
     int *born, *dies, *next_born, *next_dying; /* op -> first buffer, buffer -> next one; -1: none */
+    int *read_from, *use_from;                 /* node -> its first row in data->read, data->use; and one more */
     unsigned *parts, *done;                    /* node -> parts that its backward has; and slice -> that have run */
     uint64_t *gradient;                        /* value -> its complete gradient */
     int *parted, *updated; /* node -> parts of its parameters' gradients that were computed, and updates of

@@ -1,32 +1,10 @@
 #include "check/traced_ops.h"
 
-#include <string.h>
-
 int traced_next(const struct plan_data *data, int node)
 {
     while (data->operators && node < data->nodes && !data->traced[node].forward) node++;
     return node;
 }
-
-/* Of rows of stride bytes, which begin with a node and ascend by it, the first of the node. */
-static int first_row(const void *rows, int count, size_t stride, int node)
-{
-    int low = 0, high = count;
-    while (low < high) {
-        const int middle = low + (high - low) / 2;
-        int of;
-        memcpy(&of, (const char *)rows + (size_t)middle * stride, sizeof of);
-        *(of < node ? &low : &high) = of < node ? middle + 1 : middle;
-    }
-    return low;
-}
-
-static int first_read(const struct plan_data *a, int node)
-{
-    return first_row(a->read, a->reads, sizeof *a->read, node);
-}
-
-static int first_use(const struct plan_data *a, int node) { return first_row(a->use, a->uses, sizeof *a->use, node); }
 
 /* The op's operand number k, counted over reads and writes; BUFFER_NONE: there are fewer. */
 static int operand_at(const struct op *op, int k) { return k < op->reads + op->writes ? op->operand[k] : BUFFER_NONE; }
@@ -41,7 +19,7 @@ enum status traced_forward_reads(struct machine *m)
     const struct plan_data *a = m->data;
     const int n = m->op->node;
     int count = 0;
-    for (int i = first_read(a, n); i < a->reads && a->read[i].node == n; i++)
+    for (int i = m->read_from[n]; i < m->read_from[n + 1]; i++)
         if (!a->read[i].backward) TRY(operand_value(m, operand_at(m->op, count++), a->read[i].of + 1, "an input"));
     MUST(m->op->reads == count && !m->op->writes, "%d operands are read and %d written; expected %d and 0",
          m->op->reads, m->op->writes, count);
@@ -70,19 +48,19 @@ enum status traced_backward(struct machine *m)
 {
     const struct plan_data *a = m->data;
     const struct op *op = m->op;
-    const int n = op->node, uses = first_use(a, n);
+    const int n = op->node;
     int count = 0, writes = 0;
-    for (int i = first_read(a, n); i < a->reads && a->read[i].node == n; i++)
+    for (int i = m->read_from[n]; i < m->read_from[n + 1]; i++)
         if (a->read[i].backward) TRY(read_forward(m, operand_at(op, count++), &a->read[i]));
     const int first = count;
-    for (int i = uses; i < a->uses && a->use[i].node == n; i++) {
+    for (int i = m->use_from[n]; i < m->use_from[n + 1]; i++) {
         const struct plan_data_tensor *t = &a->tensor[a->use[i].tensor];
         if (a->use[i].writes) continue;
         TRY(machine_reads(m, operand_at(op, count++), machine_call(t->bytes),
                           symbol_name(TRACED, (uint64_t)a->use[i].tensor, 0), t->name));
     }
     MUST(op->reads == count, "%d operands are read; expected %d", op->reads, count);
-    for (int i = uses; i < a->uses && a->use[i].node == n; i++) {
+    for (int i = m->use_from[n]; i < m->use_from[n + 1]; i++) {
         const struct plan_data_tensor *t = &a->tensor[a->use[i].tensor];
         const int id = operand_at(op, count);
         if (!a->use[i].writes) continue;
