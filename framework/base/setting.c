@@ -11,18 +11,27 @@
 enum { SHOWN = 60 };                /* bytes of a wrong value in a message */
 static const double exact = 0x1p53; /* a bound beyond it is no bound */
 
-static const size_t sizes[] = {
-    [SETTING_INT] = sizeof(int64_t),
-    [SETTING_REAL] = sizeof(double),
-    [SETTING_BOOL] = sizeof(bool),
-    [SETTING_BYTES] = sizeof(uint64_t),
-    [SETTING_CHOICE] = sizeof(int),
-    [SETTING_TEXT] = sizeof(const char *),
-    [SETTING_PATH] = sizeof(const char *),
-    [SETTING_FOLDER] = sizeof(const char *),
-    [SETTING_INTS] = sizeof(struct setting_list),
-    [SETTING_REALS] = sizeof(struct setting_list),
-    [SETTING_TEXTS] = sizeof(struct setting_list),
+/* The items of lists. */
+static const struct setting integer_item = {.key = "item", .type = SETTING_INT, .max = 0x1p63};
+static const struct setting real_item = {.key = "item", .type = SETTING_REAL, .max = 1e15};
+static const struct setting text_item = {.key = "item", .type = SETTING_TEXT};
+
+static const struct {
+    size_t size;
+    const char *what;           /* is expected, where a range or words do not say it alone; of a list: its items */
+    const struct setting *item; /* of a list; NULL: it is none */
+} kinds[] = {
+    [SETTING_INT] = {sizeof(int64_t), "an integer", NULL},
+    [SETTING_REAL] = {sizeof(double), "a number", NULL},
+    [SETTING_BOOL] = {sizeof(bool), "true or false", NULL},
+    [SETTING_BYTES] = {sizeof(uint64_t), NULL, NULL},
+    [SETTING_CHOICE] = {sizeof(int), NULL, NULL},
+    [SETTING_TEXT] = {sizeof(const char *), "a text", NULL},
+    [SETTING_PATH] = {sizeof(const char *), "a path", NULL},
+    [SETTING_FOLDER] = {sizeof(const char *), "a path", NULL},
+    [SETTING_INTS] = {sizeof(struct setting_list), "integers", &integer_item},
+    [SETTING_REALS] = {sizeof(struct setting_list), "numbers", &real_item},
+    [SETTING_TEXTS] = {sizeof(struct setting_list), "texts", &text_item},
 };
 
 const struct setting *setting_find(const struct setting *keys, const char *key)
@@ -66,13 +75,12 @@ static const char *read_scalar(const struct setting *setting, const char *text, 
 
 static char *print_list(const struct setting *setting, const struct setting_list *list, struct region *region)
 {
+    const struct setting *item = kinds[setting->type].item;
+    const char *items = list->items;
     char *text = region_text(region, "[");
-    for (size_t i = 0; i < list->count; i++) {
-        const char *item = setting->type == SETTING_INTS    ? region_text(region, "%" PRId64, list->ints[i])
-                           : setting->type == SETTING_REALS ? text_from_real(list->reals[i], region)
-                                                            : text_quote(list->texts[i], region);
-        text = region_text(region, "%s%s%s", text, i ? ", " : "", item);
-    }
+    for (size_t i = 0; i < list->count; i++)
+        text = region_text(region, "%s%s%s", text, i ? ", " : "",
+                           setting_print(item, items + i * kinds[item->type].size, region));
     return region_text(region, "%s]", text);
 }
 
@@ -130,7 +138,6 @@ static char *expect_bytes(const struct setting *setting, struct region *region)
 
 static char *expect_words(const struct setting *setting, struct region *region)
 {
-    if (!setting->values) return region_text(region, "a text");
     char *text = region_text(region, "one of");
     for (int i = 0; setting->values[i]; i++)
         text = region_text(region, "%s%s%s", text, i ? "|" : " ", setting->values[i]);
@@ -147,27 +154,11 @@ static char *expect_list(const struct setting *setting, const char *what, struct
 
 char *setting_expected(const struct setting *setting, struct region *region)
 {
-    switch (setting->type) {
-    case SETTING_INT:
-        return expect_number(setting, "an integer", region);
-    case SETTING_REAL:
-        return expect_number(setting, "a number", region);
-    case SETTING_BYTES:
-        return expect_bytes(setting, region);
-    case SETTING_BOOL:
-        return region_text(region, "true or false");
-    case SETTING_PATH:
-    case SETTING_FOLDER:
-        return region_text(region, "a path");
-    case SETTING_INTS:
-        return expect_list(setting, "integers", region);
-    case SETTING_REALS:
-        return expect_list(setting, "numbers", region);
-    case SETTING_TEXTS:
-        return expect_list(setting, "texts", region);
-    default:
-        return expect_words(setting, region);
-    }
+    const char *what = kinds[setting->type].what;
+    if (setting->type == SETTING_INT || setting->type == SETTING_REAL) return expect_number(setting, what, region);
+    if (setting->type == SETTING_BYTES) return expect_bytes(setting, region);
+    if (setting_is_list(setting)) return expect_list(setting, what, region);
+    return setting->values ? expect_words(setting, region) : region_text(region, "%s", what);
 }
 
 static bool is_text(const struct setting *setting)
@@ -175,10 +166,7 @@ static bool is_text(const struct setting *setting)
     return setting->type == SETTING_TEXT || setting->type == SETTING_PATH || setting->type == SETTING_FOLDER;
 }
 
-bool setting_is_list(const struct setting *setting)
-{
-    return setting->type == SETTING_INTS || setting->type == SETTING_REALS || setting->type == SETTING_TEXTS;
-}
+bool setting_is_list(const struct setting *setting) { return kinds[setting->type].item != NULL; }
 
 static bool out_of_range(const struct setting *setting, const void *at)
 {
@@ -229,7 +217,7 @@ static enum status set(const struct setting *setting, void *object, const char *
     if (wrong) return refuse(setting, text, wrong, region);
     if (setting->check) TRY(setting->check(text));
     if (is_text(setting)) value.text = region_text(region, "%s", text);
-    memcpy((char *)object + setting->offset, &value, sizes[setting->type]);
+    memcpy((char *)object + setting->offset, &value, kinds[setting->type].size);
     return ST_OK;
 }
 
@@ -249,21 +237,14 @@ enum status setting_set(const struct setting *setting, void *object, const char 
 static enum status set_list(const struct setting *setting, void *object, size_t count, const char *const *texts,
                             struct region *region, int *bad)
 {
-    static const struct setting integer = {.key = "item", .type = SETTING_INT, .max = 0x1p63};
-    static const struct setting real = {.key = "item", .type = SETTING_REAL, .max = 1e15};
-    static const struct setting words = {.key = "item", .type = SETTING_TEXT};
-    const struct setting *item = setting->type == SETTING_INTS    ? &integer
-                                 : setting->type == SETTING_REALS ? &real
-                                                                  : &words;
-    char *items = region_array(region, count, sizes[item->type]);
+    const struct setting *item = kinds[setting->type].item;
+    const size_t size = kinds[item->type].size;
+    char *items = region_array(region, count, size);
     for (size_t i = 0; i < count; i++) {
         *bad = (int)i;
-        TRY(set(item, items + i * sizes[item->type], texts[i], true, region));
+        TRY(set(item, items + i * size, texts[i], true, region));
     }
-    struct setting_list list = {.count = count};
-    if (setting->type == SETTING_INTS) list.ints = (const int64_t *)(void *)items;
-    if (setting->type == SETTING_REALS) list.reals = (const double *)(void *)items;
-    if (setting->type == SETTING_TEXTS) list.texts = (const char *const *)(void *)items;
+    const struct setting_list list = {.count = count, .items = items};
     memcpy((char *)object + setting->offset, &list, sizeof list);
     return ST_OK;
 }
@@ -292,14 +273,14 @@ static enum status preset_list(const struct setting *setting, void *object, stru
 
 void setting_share(const struct setting *setting, void *object, const struct setting *other, const void *from)
 {
-    memcpy((char *)object + setting->offset, (const char *)from + other->offset, sizes[setting->type]);
+    memcpy((char *)object + setting->offset, (const char *)from + other->offset, kinds[setting->type].size);
 }
 
 enum status setting_defaults(const struct setting *keys, void *object, struct region *region)
 {
     for (const struct setting *f = keys; f && f->key; f++) {
         void *at = (char *)object + f->offset;
-        memset(at, 0, sizes[f->type]);
+        memset(at, 0, kinds[f->type].size);
         if (f->type == SETTING_REAL) *(double *)at = NAN;
         if (!f->preset || !*f->preset) continue;
         TRY(setting_is_list(f) ? preset_list(f, object, region) : set(f, object, f->preset, false, region));

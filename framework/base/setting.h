@@ -30,6 +30,7 @@ struct setting_list {
         const int64_t *ints;
         const double *reals;
         const char *const *texts;
+        const void *items;
     };
 };
 
