@@ -44,7 +44,7 @@ static int number(const struct optimum *o, struct solution *solution)
     for (int first = 0; first < count; first++)
         for (int last = count - 1, early = false; last >= first; last--) {
             const bool solved = last + 1 == count || visit_may_end(solution, first, last + 1) || early;
-            const int shift = *visit_shift(o, first, last);
+            const int shift = *stages_shift(&o->stages, first, last);
             int *block = &solution->block[(size_t)(first - shift) * (size_t)count + (size_t)(last - shift)];
             if (solved && !*block) *block = blocks++;
             early = solved && last + 1 < count && !visit_needs(o, last, last, 0);
@@ -131,27 +131,14 @@ static struct solution *solve(struct optimum *o, const bool *cut, struct envelop
     return o->solution = NULL;
 }
 
-/* For each first stage: the stretches that occur earlier, with the distance to their first occurrence. */
-static void find_equal(const struct optimum *o)
-{
-    const struct stage *stage = o->stages.stage;
-    for (int first = 1; first < o->stages.count; first++)
-        for (int before = 0, at = first; before < first && at < o->stages.count; before++) {
-            const int shift = first - before;
-            bool same = true;
-            for (int i = first; same && i < at; i++) same = stage[i - shift].class == stage[i].class;
-            while (same && at < o->stages.count && stage[at - shift].class == stage[at].class)
-                *visit_shift(o, first, at++) = shift;
-        }
-}
-
 static double count_alternatives(const struct optimum *o)
 {
     const struct stage *stage = o->stages.stage;
     double all = 0;
     for (int first = 0; first < o->stages.count; first++)
         for (int last = first; last < o->stages.count; last++)
-            if (!*visit_shift(o, first, last)) all += (double)((stage[first].outlives + 1) * 2) * (last - first + 1);
+            if (!*stages_shift(&o->stages, first, last))
+                all += (double)((stage[first].outlives + 1) * 2) * (last - first + 1);
     return all;
 }
 
@@ -160,9 +147,9 @@ static void set_distinct(struct optimum *o)
 {
     const size_t all = (size_t)o->stages.count * (size_t)o->stages.count;
     size_t shared = 0;
-    for (size_t i = 0; i < all; i++) shared += o->shift[i] > 0;
+    for (size_t i = 0; i < all; i++) shared += o->stages.shift[i] > 0;
     o->distinct = shared * CHAIN_DISTINCT_SHARE < all;
-    if (o->distinct) memset(o->shift, 0, all * sizeof *o->shift);
+    if (o->distinct) memset(o->stages.shift, 0, all * sizeof *o->stages.shift);
 }
 
 struct optimum *optimum_prepare(const struct network *network, enum rng_mode rng)
@@ -171,8 +158,6 @@ struct optimum *optimum_prepare(const struct network *network, enum rng_mode rng
     struct optimum *o = region_array(region, 1, sizeof *o);
     *o = (struct optimum){.region = region, .network = network, .stages = variants_list(network, rng, region)};
     const size_t count = (size_t)o->stages.count;
-    NEW(o->region, o->shift, count * count);
-    find_equal(o);
     set_distinct(o);
     o->alternatives = count_alternatives(o);
     o->few = CHAIN_FEW;
@@ -384,7 +369,7 @@ static void write_visit(const struct schedule_writer *w, const struct visit *v, 
     const struct front *cell = visit_cell(o, v);
     const struct point *point = &cell->point[front_at(cell, peak)];
     struct option_search search = {.look = look_take, .peak = peak, .time = point->time};
-    const int shift = *visit_shift(o, v->first, v->last);
+    const int shift = *stages_shift(&o->stages, v->first, v->last);
     const struct visit solved = {v->first - shift, v->last - shift, v->outlives, v->tail};
     visit_options(o, &solved, &search);
     if (!search.taken) { /* with peak bytes a faster one, which the front left out */

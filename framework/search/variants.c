@@ -322,22 +322,27 @@ static void list_stages(const struct network *network, struct region *region, st
     }
 }
 
-/* An earlier run of the same stages, NULL: none. */
-static struct run *find_equal(const struct stages *stages, int first, int count)
+/* For each first stage: the stretches that occur earlier, with the distance to their first occurrence. */
+static void find_equal(const struct stages *stages)
 {
-    for (int other = 0; other < first; other++) {
-        int same = 0;
-        while (same < count && stages->stage[other + same].class == stages->stage[first + same].class) same++;
-        if (same == count) return stages->run[other * stages->reach + count - 1];
-    }
-    return NULL;
+    const struct stage *stage = stages->stage;
+    for (int first = 1; first < stages->count; first++)
+        for (int before = 0, at = first; before < first && at < stages->count; before++) {
+            const int shift = first - before;
+            bool same = true;
+            for (int i = first; same && i < at; i++) same = stage[i - shift].class == stage[i].class;
+            while (same && at < stages->count && stage[at - shift].class == stage[at].class)
+                *stages_shift(stages, first, at++) = shift;
+        }
 }
 
 struct stages variants_list(const struct network *network, enum rng_mode rng, struct region *region)
 {
     struct stages stages = {.reach = CHAIN_RUN_NODES, .rng = rng};
     list_stages(network, region, &stages);
+    NEW(region, stages.shift, (size_t)stages.count * (size_t)stages.count);
     NEW(region, stages.run, (size_t)stages.count * (size_t)stages.reach);
+    find_equal(&stages);
     for (int first = 0; first < stages.count; first++)
         for (int count = 1; count <= stages.reach && first + count <= stages.count; count++) {
             const int from = stages.stage[first].nodes.from, to = stages.stage[first + count - 1].nodes.to;
@@ -345,8 +350,8 @@ struct stages variants_list(const struct network *network, enum rng_mode rng, st
             for (int i = from; i < to; i++) nodes += network_has_forward(network, i);
             if (count > 1 && nodes > CHAIN_RUN_NODES) break;
             struct run **run = &stages.run[first * stages.reach + count - 1];
-            *run = find_equal(&stages, first, count);
-            if (!*run) *run = list_run(network, &stages, first, count, region);
+            const int shift = *stages_shift(&stages, first, first + count - 1);
+            *run = shift ? run[-shift * stages.reach] : list_run(network, &stages, first, count, region);
         }
     return stages;
 }

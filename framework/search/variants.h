@@ -59,10 +59,17 @@ struct stage {
 struct stages {
     int count;
     struct stage *stage;
+    int *shift;       /* by first and last stage: distance in stages to the first equal stretch; 0: there is none */
     int reach;        /* runs of up to so many stages */
     struct run **run; /* run[first * reach + stages - 1], NULL: not examined */
     enum rng_mode rng;
 };
+
+/* Of a stretch. */
+static inline int *stages_shift(const struct stages *stages, int first, int last)
+{
+    return &stages->shift[(size_t)first * (size_t)stages->count + (size_t)last];
+}
 
 struct stages variants_list(const struct network *network, enum rng_mode rng, struct region *region);
 

@@ -2,14 +2,9 @@
 
 #include "search/limits.h"
 
-int *visit_shift(const struct optimum *o, int first, int last)
-{
-    return &o->shift[(size_t)first * (size_t)o->stages.count + (size_t)last];
-}
-
 struct front *visit_cell(const struct optimum *o, const struct visit *v)
 {
-    const int shift = *visit_shift(o, v->first, v->last);
+    const int shift = *stages_shift(&o->stages, v->first, v->last);
     const size_t place = (size_t)(v->first - shift) * (size_t)o->stages.count + (size_t)(v->last - shift);
     const size_t block = (size_t)o->solution->block[place];
     return &o->solution->cell[block * FRONTS + (size_t)v->outlives * 2 + v->tail];

@@ -16,7 +16,6 @@ struct optimum {
     double few, many, whole;
     struct stages stages;
     bool distinct;             /* no stretches are equal */
-    int *shift;                /* by first and last stage: distance in stages to the first equal stretch */
     struct solution *solution; /* the fronts of all stretches */
     bool *reads;               /* by stage and tail: whether its visit reads the cut value before it */
     int *reader;               /* by stage: the first one from there on that does so without a tail */
@@ -71,10 +70,8 @@ struct solution {
 
 enum { FRONTS = 4 }; /* of a stretch */
 
-/* Distance in stages from the first subchain that is equal to [first, last], whose fronts serve all equal ones. */
-int *visit_shift(const struct optimum *o, int first, int last);
-
-/* The front of a visit in the present solution; that of one that is not solved is empty. */
+/* The front of a visit in the present solution, that of the first of equal ones; of one that is not solved it is
+ * empty. */
 struct front *visit_cell(const struct optimum *o, const struct visit *v);
 
 /* Whether the visit of these stages reads the cut value before them. */
