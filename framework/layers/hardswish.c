@@ -2,16 +2,11 @@
  * between. The backward reads x: y does not determine it. */
 #include "layers/elementwise.h"
 
-static double value(double x, const void *settings)
-{
-    (void)settings;
-    return x <= -3 ? 0 : x >= 3 ? x : x * (x + 3) / 6;
-}
-
-static double gradient(double dy, double x, const void *settings)
-{
-    (void)settings;
-    return x <= -3 ? 0 : x >= 3 ? dy : dy * (x / 3 + 0.5);
-}
-
-ELEMENTWISE(hardswish, "x relu6(x + 3) / 6", READS_X, .element_flops = {4, 0, 3});
+ELEMENTWISE(hardswish, "x relu6(x + 3) / 6", READS_X,
+            x <= -3  ? 0
+            : x >= 3 ? x
+                     : x * (x + 3) / 6,
+            at <= -3  ? 0
+            : at >= 3 ? dy
+                      : dy * (at / 3 + 0.5),
+            .element_flops = {4, 0, 3});

@@ -10,11 +10,5 @@ static const struct setting keys[] = {
     {SETTING(slope), .type = SETTING_REAL, .max = 1, .preset = "0.01", .doc = "derivative where x <= 0"},
     {.key = NULL}};
 
-/* Kernels compute in float. */
-static double slope(const void *settings) { return (float)((const struct settings *)settings)->slope; }
-
-static double value(double x, const void *settings) { return x > 0 ? x : slope(settings) * x; }
-
-static double gradient(double dy, double y, const void *settings) { return y > 0 ? dy : slope(settings) * dy; }
-
-ELEMENTWISE(leaky_relu, "x above 0, below it a fraction of x", READS_Y, .element_flops = {2, 0, 1}, LAYER_SETTINGS);
+ELEMENTWISE(leaky_relu, "x above 0, below it a fraction of x", READS_Y, x > 0 ? x : number * x,
+            at > 0 ? dy : number * dy, .element_flops = {2, 0, 1}, LAYER_SETTINGS);
