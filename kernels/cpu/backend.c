@@ -56,7 +56,7 @@ static const struct row {
     {"rms_norm", &cpu_rms_norm},
     {"group_norm", &cpu_group_norm},
     {"batch_norm", &cpu_batch_norm},
-    {"batch_norm_add", &cpu_batch_norm_add},
+    {"batch_norm_add", &cpu_batch_norm},
     {"cross_entropy", &cpu_cross_entropy},
 };
 

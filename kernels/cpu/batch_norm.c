@@ -1,4 +1,5 @@
-/* Batch normalisation, also with a second input (batch_norm_add.c); the formulas are with the layers' definitions.
+/* Batch normalisation, also with a second input, which the last pass over x adds, with a relu; the backward gives the
+ * second input dy before the relu, which the norm then reads. The formulas are with the layers' definitions.
  *
  * Contract: that of batch_norm_pieces.h. */
 #include <math.h>
@@ -24,13 +25,17 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
     };
     batch_norm_divide(b, &x);
     const size_t sums = (size_t)(2 * b->pieces * b->channels) * sizeof(double);
+    const bool masks = b->adds && b->relu;
+    const unsigned reads = b->adds ? READS_X0 | (b->relu ? READS_Y : 0u) : READS_X;
     *footprint = (struct footprint){
         .once = (size_t)(2 * b->channels) * sizeof(float),
         .forward_scratch = sums,
         .backward_scratch = {sums, sums},
-        .reads = {READS_X, READS_X},
+        .signs = masks ? (size_t)x.batch * sign_words(x.elements) * sizeof(uint32_t) : 0,
+        .reads = {reads, reads},
         .y_over_x = true,
         .dx_over_dy = true,
+        .writes_dy = masks,
         .implementation = "loops",
     };
     return ST_OK;

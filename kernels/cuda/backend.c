@@ -138,7 +138,7 @@ static const struct row {
     {"linear", &cuda_linear},
     {"layernorm", &cuda_layernorm},
     {"batch_norm", &cuda_batch_norm},
-    {"batch_norm_add", &cuda_batch_norm_add},
+    {"batch_norm_add", &cuda_batch_norm},
     {"select", &cuda_select},
     {"embedding", &cuda_embedding},
     {"attention", &cuda_attention},

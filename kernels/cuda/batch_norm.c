@@ -11,12 +11,20 @@ static struct units shape_of(const struct layer_state *s)
     return (struct units){s->x.batch * pixels, channels, 1};
 }
 
+/* Whether there is a second input, added in a pass of its own; and whether a relu follows in another. */
+static bool adds(const struct node *node) { return node->layer->inputs == 2; }
+static bool masks(const struct node *node) { return adds(node) && node->activation == ACTIVATION_RELU; }
+
 static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
                            struct footprint *footprint, void **state)
 {
     TRY(layer_state_prepare(backend, graph, node, footprint, state));
     const size_t two = (size_t)(2 * shape_of(*state).units) * sizeof(float);
     footprint->once = footprint->backward_scratch[0] = footprint->backward_scratch[1] = two;
+    if (!masks(node)) return ST_OK;
+    footprint->reads[PART_INDEX_PARAMS] = footprint->reads[PART_INDEX_INPUT] = READS_X0 | READS_Y;
+    footprint->writes_dy = true;
+    footprint->signs = sign_bytes(((const struct layer_state *)*state)->x.count);
     return ST_OK;
 }
 
@@ -31,7 +39,7 @@ static struct batch_norm_scaling scaling_of(const struct layer_state *s, const s
         .weight = affine ? args->parameters[0] : NULL,
         .bias = affine ? args->parameters[1] : NULL,
         .epsilon = node_real(s->node, "epsilon"),
-        .relu = s->node->layer->inputs == 1 && s->node->activation == ACTIVATION_RELU,
+        .relu = !adds(s->node) && s->node->activation == ACTIVATION_RELU,
     };
 }
 
@@ -51,58 +59,38 @@ static enum status forward(void *state, const struct kernel_args *args)
                                            .momentum = node_real(s->node, "momentum"),
                                            .unbias = node_chooses(s->node, "variance", "unbiased") ? n / (n - 1) : 1});
     launch_batch_norm(stream, shape, scaling_of(s, args), args->x[0], args->y);
-    return cuda_queued("batch_norm");
+    if (adds(s->node)) launch_add(cuda_queue(s->backend, CLOCK_OTHER), args->y, args->x[1], s->x.count, args->y);
+    if (masks(s->node))
+        launch_function(cuda_queue(s->backend, CLOCK_ACTIVATION), args->y, (struct bias){.values = NULL}, FUNCTION_RELU,
+                        s->x.count, args->y, args->save ? args->saved : NULL);
+    return cuda_queued(s->node->layer->name);
+}
+
+/* dy before the relu that follows the addition, if any: dx[1], or it replaces dy. */
+static const float *dy_of_norm(const struct layer_state *s, const struct kernel_args *args)
+{
+    float *dy = adds(s->node) && args->parts & PART_INPUT && args->dx[1] != NULL ? args->dx[1] : args->dy;
+    if (masks(s->node))
+        launch_derivative(cuda_queue(s->backend, CLOCK_ACTIVATION), args->dy, args->y, args->saved, FUNCTION_RELU,
+                          s->x.count, dy);
+    else if (dy != args->dy)
+        s->backend->kind->copy(s->backend, dy, args->dy, (size_t)s->x.count * sizeof(float));
+    return dy;
 }
 
 static enum status backward(void *state, const struct kernel_args *args)
 {
     const struct layer_state *s = state;
+    const float *dy = dy_of_norm(s, args);
     const struct units shape = shape_of(s);
     const struct batch_norm_scaling scaling = scaling_of(s, args);
     const cudaStream_t stream = cuda_queue(s->backend, CLOCK_NORM);
     const bool params = args->parts & PART_PARAMS;
-    launch_batch_norm_sums(stream, shape, scaling, args->x[0], args->dy, args->scratch,
-                           params ? args->gradients[0] : NULL, params ? args->gradients[1] : NULL);
+    launch_batch_norm_sums(stream, shape, scaling, args->x[0], dy, args->scratch, params ? args->gradients[0] : NULL,
+                           params ? args->gradients[1] : NULL);
     if (args->parts & PART_INPUT && args->dx[0] != NULL)
-        launch_batch_norm_gradient(stream, shape, scaling, args->x[0], args->dy, args->scratch, args->dx[0]);
+        launch_batch_norm_gradient(stream, shape, scaling, args->x[0], dy, args->scratch, args->dx[0]);
     return cuda_queued("gradients of batch_norm");
 }
 
-static enum status add_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
-                               struct footprint *footprint, void **state)
-{
-    TRY(prepare(backend, graph, node, footprint, state));
-    if (node->activation != ACTIVATION_RELU) return ST_OK;
-    footprint->reads[PART_INDEX_PARAMS] = footprint->reads[PART_INDEX_INPUT] = READS_X0 | READS_Y;
-    footprint->writes_dy = true;
-    footprint->signs = sign_bytes(((const struct layer_state *)*state)->x.count);
-    return ST_OK;
-}
-
-static enum status add_forward(void *state, const struct kernel_args *args)
-{
-    const struct layer_state *s = state;
-    TRY(forward(state, args));
-    launch_add(cuda_queue(s->backend, CLOCK_OTHER), args->y, args->x[1], s->x.count, args->y);
-    if (s->node->activation == ACTIVATION_RELU)
-        launch_function(cuda_queue(s->backend, CLOCK_ACTIVATION), args->y, (struct bias){.values = NULL}, FUNCTION_RELU,
-                        s->x.count, args->y, args->save ? args->saved : NULL);
-    return cuda_queued("batch_norm_add");
-}
-
-/* dy before the relu is dx[1], or replaces dy. */
-static enum status add_backward(void *state, const struct kernel_args *args)
-{
-    const struct layer_state *s = state;
-    struct kernel_args norm = *args;
-    if (args->parts & PART_INPUT && args->dx[1] != NULL) norm.dy = args->dx[1];
-    if (s->node->activation == ACTIVATION_RELU)
-        launch_derivative(cuda_queue(s->backend, CLOCK_ACTIVATION), args->dy, args->y, args->saved, FUNCTION_RELU,
-                          s->x.count, norm.dy);
-    else if (norm.dy != args->dy)
-        s->backend->kind->copy(s->backend, norm.dy, args->dy, (size_t)s->x.count * sizeof(float));
-    return backward(state, &norm);
-}
-
-const struct kernel cuda_batch_norm_add = {true, add_prepare, add_forward, add_backward, free};
 const struct kernel cuda_batch_norm = {true, prepare, forward, backward, free};
