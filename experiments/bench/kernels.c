@@ -10,9 +10,8 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "kernels/cpu/conv_product.h"
+#include "kernels/cpu/conv.h"
 #include "kernels/cpu/matrix.h"
-#include "kernels/cpu/winograd.h"
 #include "onednn.h"
 
 static int threads = 1, calls = 5;
@@ -139,8 +138,7 @@ static int64_t side_of(const struct conv_shape *s) { return (s->side + 2 * s->pa
 
 /* Our kernel of a pass: Winograd's where it can be. */
 struct own {
-    struct winograd winograd;
-    struct conv_product product;
+    struct conv_plan plan;
     float *x, *w, *y;
     void *scratch;
 };
@@ -151,36 +149,30 @@ static void own_open(const struct conv_shape *r, enum conv_pass pass, bool winog
     const struct extent y = extent_of_images(r->batch, side_of(r), r->outputs);
     *own = (struct own){.x = numbers(x.count), .y = numbers(y.count)};
     own->w = numbers(r->outputs * r->inputs / r->groups * r->kernel * r->kernel);
-    if (winograd && winograd_make(pass, &x, &y, r->kernel, r->padding, threads, UINT64_MAX, &own->winograd)) {
-        own->scratch = reserve(own->winograd.scratch);
+    if (winograd && winograd_make(pass, &x, &y, r->kernel, r->padding, threads, UINT64_MAX, &own->plan.winograd)) {
+        own->scratch = reserve(own->plan.winograd.scratch);
         return;
     }
-    own->winograd.scratch = 0;
-    own->product = (struct conv_product){.kernel = r->kernel,
-                                         .stride = r->stride,
-                                         .padding = r->padding,
-                                         .dilation = 1,
-                                         .groups = r->groups,
-                                         .threads = threads,
-                                         .limit = UINT64_MAX};
-    conv_product_make(pass, &x, &y, &own->product);
-    own->scratch = reserve(own->product.scratch);
+    own->plan.winograd.scratch = 0;
+    own->plan.product = (struct conv_product){.kernel = r->kernel,
+                                              .stride = r->stride,
+                                              .padding = r->padding,
+                                              .dilation = 1,
+                                              .groups = r->groups,
+                                              .threads = threads,
+                                              .limit = UINT64_MAX};
+    conv_product_make(pass, &x, &y, &own->plan.product);
+    own->scratch = reserve(own->plan.product.scratch);
 }
 
 static void own_run(const struct own *own, enum conv_pass pass)
 {
-    const bool winograd = own->winograd.scratch > 0;
-    if (pass == CONV_PARAMS && winograd)
-        winograd_gradients(&own->winograd, own->x, own->y, NULL, own->w, NULL, own->scratch);
-    else if (pass == CONV_PARAMS)
-        conv_product_gradients(&own->product, own->x, own->y, own->w, NULL, own->scratch);
-    else if (winograd)
-        winograd_apply(&own->winograd, pass == CONV_INPUT ? own->y : own->x, own->w, NULL, false,
-                       pass == CONV_INPUT ? own->x : own->y, NULL, own->scratch);
-    else if (pass == CONV_INPUT)
-        conv_product_input(&own->product, own->y, own->w, NULL, own->x, own->scratch);
+    const bool input = pass == CONV_INPUT;
+    if (pass == CONV_PARAMS)
+        conv_plan_gradients(&own->plan, own->x, own->y, NULL, own->w, NULL, own->scratch);
     else
-        conv_product_forward(&own->product, own->x, own->w, NULL, false, own->y, own->scratch);
+        conv_plan_apply(&own->plan, input ? own->y : own->x, own->w, NULL, false, input ? own->x : own->y, NULL,
+                        own->scratch);
 }
 
 static void own_close(const struct own *own) { free(own->x), free(own->w), free(own->y), free(own->scratch); }

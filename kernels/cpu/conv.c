@@ -13,16 +13,29 @@
 #include "element_loops.h"
 #include "numerics/shape.h"
 
+void conv_plan_apply(const struct conv_plan *plan, const float *from, const float *weights, const float *bias,
+                     bool relu, float *to, uint8_t *places, void *scratch)
+{
+    if (plan->winograd.scratch > 0)
+        winograd_apply(&plan->winograd, from, weights, bias, relu, to, places, scratch);
+    else
+        conv_product_apply(&plan->product, from, weights, bias, relu, to, scratch);
+}
+
+void conv_plan_gradients(const struct conv_plan *plan, const float *x, const float *dy, const uint8_t *places,
+                         float *weights, float *bias, void *scratch)
+{
+    if (plan->winograd.scratch > 0)
+        winograd_gradients(&plan->winograd, x, dy, places, weights, bias, scratch);
+    else
+        conv_product_gradients(&plan->product, x, dy, weights, bias, scratch);
+}
+
 static enum status conv_forward(void *state, const struct kernel_args *args)
 {
     const struct conv *conv = state;
-    const struct conv_plan *plan = &conv->pass[CONV_FORWARD];
-    const float *bias = conv->bias ? args->parameters[1] : NULL, *w = args->parameters[0];
-    if (plan->winograd.scratch > 0)
-        winograd_apply(&plan->winograd, args->x[0], w, bias, conv->relu, args->y, args->save ? args->saved : NULL,
-                       args->scratch);
-    else
-        conv_product_forward(&plan->product, args->x[0], w, bias, conv->relu, args->y, args->scratch);
+    conv_plan_apply(&conv->pass[CONV_FORWARD], args->x[0], args->parameters[0], conv->bias ? args->parameters[1] : NULL,
+                    conv->relu, args->y, args->save ? args->saved : NULL, args->scratch);
     clock_lap(conv->backend, CLOCK_CONV);
     if (!args->save || conv->pooled) return ST_OK;
     sign_pack(args->y, conv->y.batch, conv->y.elements, args->saved);
@@ -40,35 +53,18 @@ static void mask(const struct conv *conv, const struct kernel_args *args)
     clock_lap(conv->backend, CLOCK_ACTIVATION);
 }
 
-static void backward_params(const struct conv *conv, const struct kernel_args *args)
-{
-    const struct conv_plan *plan = &conv->pass[CONV_PARAMS];
-    float *dw = args->gradients[0], *db = conv->bias ? args->gradients[1] : NULL;
-    if (plan->winograd.scratch > 0)
-        winograd_gradients(&plan->winograd, args->x[0], args->dy, args->saved, dw, db, args->scratch);
-    else
-        conv_product_gradients(&plan->product, args->x[0], args->dy, dw, db, args->scratch);
-    clock_lap(conv->backend, CLOCK_CONV);
-}
-
-static void backward_input(const struct conv *conv, const struct kernel_args *args)
-{
-    const struct conv_plan *plan = &conv->pass[CONV_INPUT];
-    if (plan->winograd.scratch > 0)
-        winograd_apply(&plan->winograd, args->dy, args->parameters[0], NULL, false, args->dx[0], args->saved,
-                       args->scratch);
-    else
-        conv_product_input(&plan->product, args->dy, args->parameters[0], NULL, args->dx[0], args->scratch);
-    clock_lap(conv->backend, CLOCK_CONV);
-}
-
 static enum status conv_backward(void *state, const struct kernel_args *args)
 {
     const struct conv *conv = state;
     const bool params = args->parts & PART_PARAMS;
     if (!conv->pooled && (params ? conv->relu : args->y || args->saved)) mask(conv, args);
-    if (params) backward_params(conv, args);
-    if (args->parts & PART_INPUT) backward_input(conv, args);
+    if (params)
+        conv_plan_gradients(&conv->pass[CONV_PARAMS], args->x[0], args->dy, args->saved, args->gradients[0],
+                            conv->bias ? args->gradients[1] : NULL, args->scratch);
+    if (args->parts & PART_INPUT)
+        conv_plan_apply(&conv->pass[CONV_INPUT], args->dy, args->parameters[0], NULL, false, args->dx[0], args->saved,
+                        args->scratch);
+    clock_lap(conv->backend, CLOCK_CONV);
     return ST_OK;
 }
 

@@ -10,6 +10,12 @@ struct conv_plan {
     struct conv_product product;
 };
 
+/* y from x, or dx from dy; and the gradients of the parameters: as winograd_apply() and winograd_gradients(). */
+void conv_plan_apply(const struct conv_plan *plan, const float *from, const float *weights, const float *bias,
+                     bool relu, float *to, uint8_t *places, void *scratch);
+void conv_plan_gradients(const struct conv_plan *plan, const float *x, const float *dy, const uint8_t *places,
+                         float *weights, float *bias, void *scratch);
+
 /* A convolution from x to y; conv_transpose's is from its output to its input. */
 struct conv {
     struct backend *backend;

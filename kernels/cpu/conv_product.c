@@ -103,18 +103,18 @@ static void write_gradients(const void *of, const struct block *part, const floa
 }
 
 /* Whether patches are pixels and the operands and the result matrices in memory: of 1x1 convolutions of stride 1. */
-static bool in_memory(const struct conv_product *conv, enum conv_pass pass, const struct task *task)
+static bool in_memory(const struct conv_product *conv, const struct task *task)
 {
     return patches_matrix(&task->patches).stride > 0 &&
-           (pass == CONV_PARAMS ? !conv->bias : pixels_follow(&task->pixels));
+           (conv->pass == CONV_PARAMS ? !conv->bias : pixels_follow(&task->pixels));
 }
 
-static struct product product_of_matrices(const struct conv_product *conv, enum conv_pass pass, struct task *task)
+static struct product product_of_matrices(const struct conv_product *conv, struct task *task)
 {
     const struct matrix x = patches_matrix(&task->patches);
     struct matrix dy = patches_matrix(&task->gradient), weights = {task->weights, task->to_channel, false};
     const int64_t pixels = patch_count(&task->patches, conv->batch), channels = task->patches.channels;
-    if (pass == CONV_PARAMS) {
+    if (conv->pass == CONV_PARAMS) {
         task->matrices.c = (struct target){task->dw, channels, .bare = true};
         dy.transposed = true;
         struct product product = matrix_product(task->gradient.channels, channels, pixels, dy, x, &task->matrices);
@@ -127,12 +127,12 @@ static struct product product_of_matrices(const struct conv_product *conv, enum 
 }
 
 /* Its functions get the task. */
-static struct product product_of(const struct conv_product *conv, enum conv_pass pass, struct task *task)
+static struct product product_of(const struct conv_product *conv, struct task *task)
 {
     const struct pixels *to = &task->pixels;
     const int64_t patches = patch_count(&task->patches, conv->batch), numbers = patch_terms(&task->patches);
-    if (in_memory(conv, pass, task)) return product_of_matrices(conv, pass, task);
-    if (pass == CONV_PARAMS)
+    if (in_memory(conv, task)) return product_of_matrices(conv, task);
+    if (conv->pass == CONV_PARAMS)
         return (struct product){.rows = numbers + conv->bias,
                                 .columns = task->gradient.channels,
                                 .terms = patches,
@@ -210,16 +210,16 @@ static struct task task_input(const struct conv_product *conv, int64_t group, in
                          .tap_x = -step};
 }
 
-/* The first pixels of x, within a stride, of such patches; there may be fewer than strides. */
-static int64_t phases(const struct conv_product *conv)
+/* Tasks of a group: of INPUT one for each of the first pixels of x within a stride; there may be fewer than strides. */
+static int64_t tasks_of(const struct conv_product *conv)
 {
-    return lesser(conv->stride, conv->x.height) * lesser(conv->stride, conv->x.width);
+    return conv->pass == CONV_INPUT ? lesser(conv->stride, conv->x.height) * lesser(conv->stride, conv->x.width) : 1;
 }
 
-static struct task task_phase(const struct conv_product *conv, int64_t group, int64_t i)
+static struct task task_of(const struct conv_product *conv, int64_t group, int64_t i)
 {
     const int64_t wide = lesser(conv->stride, conv->x.width);
-    return task_input(conv, group, i / wide, i % wide);
+    return conv->pass == CONV_INPUT ? task_input(conv, group, i / wide, i % wide) : task_forward(conv, group);
 }
 
 /* Channels of x of a group. */
@@ -237,31 +237,32 @@ static void widen(const struct conv_product *conv, struct task *task)
     task->patches.channels = task->pixels.channels = task->gradient.channels = conv->x.channels;
 }
 
-static void need(const struct conv_product *conv, enum conv_pass pass, struct task *task, size_t *scratch)
+static void need(const struct conv_product *conv, struct task *task, size_t *scratch)
 {
-    const struct product product = product_of(conv, pass, task);
+    const struct product product = product_of(conv, task);
     size_t bytes;
     if (!in_groups(conv)) {
         bytes = product_plan(&product, conv->threads, conv->limit).scratch;
     } else {
         widen(conv, task);
-        bytes = pass == CONV_PARAMS ? grouped_gradients_scratch(&task->patches, group_of(conv), conv->batch)
-                                    : grouped_scratch(&task->patches, group_of(conv));
+        bytes = conv->pass == CONV_PARAMS ? grouped_gradients_scratch(&task->patches, group_of(conv), conv->batch)
+                                          : grouped_scratch(&task->patches, group_of(conv));
     }
     if (bytes > *scratch) *scratch = bytes;
 }
 
 void conv_product_make(enum conv_pass pass, const struct extent *x, const struct extent *y, struct conv_product *conv)
 {
+    conv->pass = pass;
     conv->x = image_of(x), conv->y = image_of(y), conv->batch = x->batch;
     conv->scratch = 1;
-    for (int64_t i = 0; i < (pass == CONV_INPUT ? phases(conv) : 1); i++) {
-        struct task task = pass == CONV_INPUT ? task_phase(conv, 0, i) : task_forward(conv, 0);
-        if (task.patches.high > 0 && task.patches.wide > 0) need(conv, pass, &task, &conv->scratch);
+    for (int64_t i = 0; i < tasks_of(conv); i++) {
+        struct task task = task_of(conv, 0, i);
+        if (task.patches.high > 0 && task.patches.wide > 0) need(conv, &task, &conv->scratch);
     }
 }
 
-static void compute(const struct conv_product *conv, enum conv_pass pass, struct task *task, void *scratch)
+static void compute(const struct conv_product *conv, struct task *task, void *scratch)
 {
     const int64_t group = group_of(conv);
     if (in_groups(conv)) {
@@ -274,13 +275,13 @@ static void compute(const struct conv_product *conv, enum conv_pass pass, struct
                                   .tap_y = task->tap_y,
                                   .tap_x = task->tap_x};
         widen(conv, task);
-        if (pass == CONV_PARAMS)
+        if (conv->pass == CONV_PARAMS)
             grouped_gradients(&task->patches, &task->gradient, group, conv->batch, task->dw, task->db, scratch);
         else
             grouped_apply(&task->patches, &task->pixels, conv->batch, &taps, scratch);
         return;
     }
-    const struct product product = product_of(conv, pass, task);
+    const struct product product = product_of(conv, task);
     const struct product_plan plan = product_plan(&product, conv->threads, conv->limit);
     product_run(&product, &plan, task, scratch);
 }
@@ -288,29 +289,23 @@ static void compute(const struct conv_product *conv, enum conv_pass pass, struct
 /* Groups that are computed one by one. */
 static int64_t groups_of(const struct conv_product *conv) { return in_groups(conv) ? 1 : conv->groups; }
 
-void conv_product_forward(const struct conv_product *conv, const float *x, const float *weights, const float *bias,
-                          bool relu, float *y, void *scratch)
+/* Of a group. */
+static int64_t weights_of(const struct conv_product *conv)
 {
-    for (int64_t g = 0; g < groups_of(conv); g++) {
-        struct task task = task_forward(conv, g);
-        task.patches.data = x, task.pixels.data = y, task.pixels.relu = relu;
-        task.pixels.bias = bias != NULL ? bias + task.pixels.first : NULL;
-        task.weights = weights + task.pixels.first * task.to_column;
-        compute(conv, CONV_FORWARD, &task, scratch);
-    }
+    return group_of(conv) * (conv->y.channels / conv->groups) * conv->kernel * conv->kernel;
 }
 
-void conv_product_input(const struct conv_product *conv, const float *dy, const float *weights, const float *bias,
-                        float *dx, void *scratch)
+void conv_product_apply(const struct conv_product *conv, const float *from, const float *weights, const float *bias,
+                        bool relu, float *to, void *scratch)
 {
     for (int64_t g = 0; g < groups_of(conv); g++)
-        for (int64_t i = 0; i < phases(conv); i++) {
-            struct task task = task_phase(conv, g, i);
+        for (int64_t i = 0; i < tasks_of(conv); i++) {
+            struct task task = task_of(conv, g, i);
             if (task.patches.high == 0 || task.patches.wide == 0) continue;
-            task.patches.data = dy, task.pixels.data = dx;
+            task.patches.data = from, task.pixels.data = to, task.pixels.relu = relu;
             task.pixels.bias = bias != NULL ? bias + task.pixels.first : NULL;
-            task.weights = weights + task.patches.first * task.to_channel;
-            compute(conv, CONV_INPUT, &task, scratch);
+            task.weights = weights + g * weights_of(conv);
+            compute(conv, &task, scratch);
         }
 }
 
@@ -320,8 +315,8 @@ void conv_product_gradients(const struct conv_product *conv, const float *x, con
     for (int64_t g = 0; g < groups_of(conv); g++) {
         struct task task = task_forward(conv, g);
         task.patches.data = x, task.gradient.data = dy;
-        task.dw = weights + task.gradient.first * task.to_column;
+        task.dw = weights + g * weights_of(conv);
         task.db = bias != NULL ? bias + task.gradient.first : NULL;
-        compute(conv, CONV_PARAMS, &task, scratch);
+        compute(conv, &task, scratch);
     }
 }

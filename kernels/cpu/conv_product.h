@@ -15,6 +15,7 @@
 #include "product.h"
 
 struct conv_product {
+    enum conv_pass pass;
     struct image x, y;
     int64_t batch, kernel, stride, padding, dilation, groups;
     int64_t threads;
@@ -27,11 +28,9 @@ struct conv_product {
  * groups as grouped.h has them. */
 void conv_product_make(enum conv_pass pass, const struct extent *x, const struct extent *y, struct conv_product *conv);
 
-/* weights: O I H W; bias may be NULL. */
-void conv_product_forward(const struct conv_product *conv, const float *x, const float *weights, const float *bias,
-                          bool relu, float *y, void *scratch);
-void conv_product_input(const struct conv_product *conv, const float *dy, const float *weights, const float *bias,
-                        float *dx, void *scratch);
+/* y from x, or dx from dy. weights: O I H W; bias may be NULL. */
+void conv_product_apply(const struct conv_product *conv, const float *from, const float *weights, const float *bias,
+                        bool relu, float *to, void *scratch);
 /* Assigns the gradients; that of the bias may be NULL. */
 void conv_product_gradients(const struct conv_product *conv, const float *x, const float *dy, float *weights,
                             float *bias, void *scratch);

@@ -9,41 +9,24 @@
 static enum status forward(void *state, const struct kernel_args *args)
 {
     const struct conv *conv = state;
-    const struct conv_plan *plan = &conv->pass[CONV_INPUT];
-    const float *w = args->parameters[0], *bias = conv->bias ? args->parameters[1] : NULL;
-    if (plan->winograd.scratch > 0)
-        winograd_apply(&plan->winograd, args->x[0], w, bias, false, args->y, NULL, args->scratch);
-    else
-        conv_product_input(&plan->product, args->x[0], w, bias, args->y, args->scratch);
+    conv_plan_apply(&conv->pass[CONV_INPUT], args->x[0], args->parameters[0], conv->bias ? args->parameters[1] : NULL,
+                    false, args->y, NULL, args->scratch);
     clock_lap(conv->backend, CLOCK_CONV);
     return ST_OK;
-}
-
-static void backward_params(const struct conv *conv, const struct kernel_args *args)
-{
-    const struct conv_plan *plan = &conv->pass[CONV_PARAMS];
-    if (plan->winograd.scratch > 0)
-        winograd_gradients(&plan->winograd, args->dy, args->x[0], NULL, args->gradients[0], NULL, args->scratch);
-    else
-        conv_product_gradients(&plan->product, args->dy, args->x[0], args->gradients[0], NULL, args->scratch);
-    if (conv->bias) conv_product_gradients(&conv->sums, args->dy, args->dy, NULL, args->gradients[1], args->scratch);
-}
-
-static void backward_input(const struct conv *conv, const struct kernel_args *args)
-{
-    const struct conv_plan *plan = &conv->pass[CONV_FORWARD];
-    const float *w = args->parameters[0];
-    if (plan->winograd.scratch > 0)
-        winograd_apply(&plan->winograd, args->dy, w, NULL, false, args->dx[0], NULL, args->scratch);
-    else
-        conv_product_forward(&plan->product, args->dy, w, NULL, false, args->dx[0], args->scratch);
 }
 
 static enum status backward(void *state, const struct kernel_args *args)
 {
     const struct conv *conv = state;
-    if (args->parts & PART_PARAMS) backward_params(conv, args);
-    if (args->parts & PART_INPUT) backward_input(conv, args);
+    if (args->parts & PART_PARAMS) {
+        conv_plan_gradients(&conv->pass[CONV_PARAMS], args->dy, args->x[0], NULL, args->gradients[0], NULL,
+                            args->scratch);
+        if (conv->bias)
+            conv_product_gradients(&conv->sums, args->dy, args->dy, NULL, args->gradients[1], args->scratch);
+    }
+    if (args->parts & PART_INPUT)
+        conv_plan_apply(&conv->pass[CONV_FORWARD], args->dy, args->parameters[0], NULL, false, args->dx[0], NULL,
+                        args->scratch);
     clock_lap(conv->backend, CLOCK_CONV);
     return ST_OK;
 }

@@ -165,10 +165,8 @@ static void check_images(const struct problem *p, const struct conv_product *con
     float *source = spoiled_floats((size_t)in->count * 4), *result = spoiled_floats((size_t)out->count * 4);
     float *scratch = spoiled_floats(conv->scratch);
     memcpy(source, from->data, (size_t)in->count * 4);
-    if (input)
-        conv_product_input(conv, source, p->weights, NULL, result, scratch);
-    else
-        conv_product_forward(conv, source, p->weights, p->has_bias ? p->bias : NULL, p->relu, result, scratch);
+    conv_product_apply(conv, source, p->weights, !input && p->has_bias ? p->bias : NULL, !input && p->relu, result,
+                       scratch);
     check_bits(result, to->data, images_count(to), input ? "dx" : "y");
     free(source), free(result), free(scratch);
 }

@@ -8,8 +8,7 @@
 
 #include "tests/support/images.h"
 
-#include "kernels/cpu/conv_product.h"
-#include "kernels/cpu/winograd.h"
+#include "kernels/cpu/conv.h"
 
 /* ---- The definition. Images are N H W C, weights O I K K. */
 static const float a1 = 0.625f, a2 = 0.625f * 0.625f, a3 = 0.625f * 0.625f * 0.625f;
@@ -476,22 +475,19 @@ static double error_of(const struct problem *p, enum conv_pass pass, bool winogr
     const struct extent x = images_extent(&p->x), y = images_extent(&p->y);
     const struct images *from = pass == CONV_INPUT ? &p->dy : &p->x;
     const int64_t kernel = p->algorithm->kernel;
-    struct winograd w;
-    struct conv_product c = {.kernel = kernel, .stride = 1, .padding = p->padding, .dilation = 1, .groups = 1};
-    c.threads = 1, c.limit = SCRATCH_MOST;
-    cr_assert(winograd_make(pass, &x, &y, kernel, p->padding, 1, SCRATCH_MOST, &w));
-    conv_product_make(pass, &x, &y, &c);
-    float *scratch = spoiled_floats(winograd ? w.scratch : c.scratch), *to = spoiled_floats((size_t)count * 4);
-    if (pass == CONV_PARAMS && winograd)
-        winograd_gradients(&w, p->x.data, p->dy.data, NULL, to, NULL, scratch);
-    else if (pass == CONV_PARAMS)
-        conv_product_gradients(&c, p->x.data, p->dy.data, to, NULL, scratch);
-    else if (winograd)
-        winograd_apply(&w, from->data, p->weights, NULL, false, to, NULL, scratch);
-    else if (pass == CONV_INPUT)
-        conv_product_input(&c, p->dy.data, p->weights, NULL, to, scratch);
+    struct conv_plan plan = {
+        .product = {.kernel = kernel, .stride = 1, .padding = p->padding, .dilation = 1, .groups = 1, .threads = 1}};
+    plan.product.limit = SCRATCH_MOST;
+    if (winograd)
+        cr_assert(winograd_make(pass, &x, &y, kernel, p->padding, 1, SCRATCH_MOST, &plan.winograd));
     else
-        conv_product_forward(&c, p->x.data, p->weights, NULL, false, to, scratch);
+        conv_product_make(pass, &x, &y, &plan.product);
+    float *scratch = spoiled_floats(winograd ? plan.winograd.scratch : plan.product.scratch);
+    float *to = spoiled_floats((size_t)count * 4);
+    if (pass == CONV_PARAMS)
+        conv_plan_gradients(&plan, p->x.data, p->dy.data, NULL, to, NULL, scratch);
+    else
+        conv_plan_apply(&plan, from->data, p->weights, NULL, false, to, NULL, scratch);
     double wrong = 0, all = 0;
     for (int64_t i = 0; i < count; i++) wrong += (to[i] - exact[i]) * (to[i] - exact[i]), all += exact[i] * exact[i];
     free(scratch), free(to);
