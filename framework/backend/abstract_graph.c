@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "base/text.h"
-#include "model/reference.h"
 
 /* One parameter, so that there is a part PARAMS; bind() sets its elements. */
 static int parameters(const void *settings, const struct shape *input,
@@ -115,7 +114,6 @@ static enum status add_nodes(struct graph *graph, const struct abstract_node *no
         *layer = (struct layer){.name = "stage",
                                 .inputs = node[i].inputs,
                                 .loss = i + 1 == nodes,
-                                .infer = same_infer,
                                 .parameters = node[i].forward_only ? NULL : parameters};
         const char *name = node[i].stage.name ? node[i].stage.name : region_text(graph->region, "stage%d", i + 1);
         *at = i;

@@ -3,12 +3,11 @@
 
 static enum status infer(const void *settings, const struct shape *inputs, struct shape *output)
 {
-    (void)settings;
+    (void)settings, (void)output;
     char a[96], b[96];
     if (!shape_equal(&inputs[0], &inputs[1]))
         return fail(ST_SPEC, "expects two inputs of one shape, they are %s and %s", shape_print(&inputs[0], a),
                     shape_print(&inputs[1], b));
-    *output = inputs[0];
     return ST_OK;
 }
 

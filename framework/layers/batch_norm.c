@@ -38,20 +38,21 @@ const struct setting batch_norm_keys[] = {
 static enum status infer(const void *settings, const struct shape *inputs, struct shape *output)
 {
     char text[96];
+    (void)settings, (void)output;
     if (inputs[0].rank == 2)
         return fail(ST_SPEC, "expects an image (height x width x channels) or a vector, its input is %s",
                     shape_print(&inputs[0], text));
-    return same_infer(settings, inputs, output);
+    return ST_OK;
 }
 
-static int parameters(const void *settings, const struct shape *input,
-                      struct parameter_definition definitions[NODE_PARAMETERS_MAX])
+int batch_norm_parameters(const void *settings, const struct shape *input,
+                          struct parameter_definition definitions[NODE_PARAMETERS_MAX])
 {
-    return ((const struct settings *)settings)->affine ? gain_and_bias(input, definitions) : 0;
+    return ((const struct settings *)settings)->affine ? gain_and_bias(settings, input, definitions) : 0;
 }
 
-static int states(const void *settings, const struct shape *input,
-                  struct parameter_definition definitions[NODE_STATES_MAX])
+int batch_norm_states(const void *settings, const struct shape *input,
+                      struct parameter_definition definitions[NODE_STATES_MAX])
 {
     (void)settings;
     const int64_t channels = shape_width(input);
@@ -179,8 +180,8 @@ const struct layer layer_batch_norm = {.name = "batch_norm",
                                        .keys = batch_norm_keys,
                                        .settings_size = sizeof(struct settings),
                                        .infer = infer,
-                                       .parameters = parameters,
-                                       .states = states,
+                                       .parameters = batch_norm_parameters,
+                                       .states = batch_norm_states,
                                        .flops = flops,
                                        .reference = REFERENCE_KERNEL(forward, backward),
                                        .footprint = {.reads = {READS_X, READS_X}, .y_over_x = true, .dx_over_dy = true},

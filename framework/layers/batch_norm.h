@@ -1,4 +1,4 @@
-/* The settings of batch_norm and batch_norm_add. */
+/* What batch_norm and batch_norm_add share. */
 #pragma once
 
 #include "model/reference.h"
@@ -10,3 +10,7 @@ struct settings {
 };
 
 extern const struct setting batch_norm_keys[];
+int batch_norm_parameters(const void *settings, const struct shape *input,
+                          struct parameter_definition definitions[NODE_PARAMETERS_MAX]);
+int batch_norm_states(const void *settings, const struct shape *input,
+                      struct parameter_definition definitions[NODE_STATES_MAX]);

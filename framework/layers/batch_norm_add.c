@@ -9,18 +9,6 @@ static enum status infer(const void *settings, const struct shape *inputs, struc
     return layer_add.infer(NULL, inputs, output);
 }
 
-static int parameters(const void *settings, const struct shape *input,
-                      struct parameter_definition definitions[NODE_PARAMETERS_MAX])
-{
-    return layer_batch_norm.parameters(settings, input, definitions);
-}
-
-static int states(const void *settings, const struct shape *input,
-                  struct parameter_definition definitions[NODE_STATES_MAX])
-{
-    return layer_batch_norm.states(settings, input, definitions);
-}
-
 static struct flops flops(const void *settings, const struct shape *input, const struct shape *output)
 {
     struct flops both = layer_batch_norm.flops(settings, input, output);
@@ -73,8 +61,8 @@ const struct layer layer_batch_norm_add = {
     .keys = batch_norm_keys,
     .settings_size = sizeof(struct settings),
     .infer = infer,
-    .parameters = parameters,
-    .states = states,
+    .parameters = batch_norm_parameters,
+    .states = batch_norm_states,
     .flops = flops,
     .reference = REFERENCE_KERNEL(forward, backward),
     .footprint = {.reads = {READS_X0, READS_X0}, .y_over_x = true, .dx_over_dy = true},

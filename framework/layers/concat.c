@@ -13,7 +13,6 @@ static enum status infer(const void *settings, const struct shape *inputs, struc
     if (!shape_equal(&inputs[0], &other))
         return fail(ST_SPEC, "expects two inputs that differ in %s alone, they are %s and %s",
                     inputs[0].rank == 3 ? "channels" : "width", shape_print(&inputs[0], a), shape_print(&inputs[1], b));
-    *output = inputs[0];
     output->dim[output->rank - 1] += shape_width(&inputs[1]);
     return ST_OK;
 }

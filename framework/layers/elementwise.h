@@ -40,7 +40,6 @@
     const struct layer layer_##word = {.name = #word,                                                                  \
                                        .doc = text,                                                                    \
                                        .inputs = 1,                                                                    \
-                                       .infer = same_infer,                                                            \
                                        .reference = REFERENCE_KERNEL(forward, backward),                               \
                                        .footprint = {.reads = {0, read}, .y_over_x = true, .dx_over_dy = true},        \
                                        __VA_ARGS__}

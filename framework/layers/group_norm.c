@@ -28,18 +28,12 @@ static int64_t groups_of(const void *settings, const struct shape *x)
 
 static enum status infer(const void *settings, const struct shape *inputs, struct shape *output)
 {
+    (void)output;
     TRY(image_expected(&inputs[0]));
     if (inputs[0].dim[2] % groups_of(settings, &inputs[0]))
         return fail(ST_SPEC, "groups %lld do not divide the %lld channels of its input; expected a divisor of them",
                     (long long)groups_of(settings, &inputs[0]), (long long)inputs[0].dim[2]);
-    return same_infer(settings, inputs, output);
-}
-
-static int parameters(const void *settings, const struct shape *input,
-                      struct parameter_definition definitions[NODE_PARAMETERS_MAX])
-{
-    (void)settings;
-    return gain_and_bias(input, definitions);
+    return ST_OK;
 }
 
 struct statistics {
@@ -134,7 +128,7 @@ const struct layer layer_group_norm = {
     .inputs = 1,
     LAYER_SETTINGS,
     .infer = infer,
-    .parameters = parameters,
+    .parameters = gain_and_bias,
     .element_flops = {8, 5, 10}, /* as layernorm's */
     .reference = REFERENCE_KERNEL(forward, backward),
     .footprint = {.reads = {READS_X | READS_SAVED, READS_X | READS_SAVED}, .y_over_x = true, .dx_over_dy = true},

@@ -17,19 +17,6 @@ static const struct setting keys[] = {
     {SETTING(epsilon), .type = SETTING_REAL, .min = 1e-30, .max = 1, .preset = "1e-12", .doc = "added to the variance"},
     {.key = NULL}};
 
-static enum status infer(const void *settings, const struct shape *inputs, struct shape *output)
-{
-    TRY(rows_expected(&inputs[0]));
-    return same_infer(settings, inputs, output);
-}
-
-static int parameters(const void *settings, const struct shape *input,
-                      struct parameter_definition definitions[NODE_PARAMETERS_MAX])
-{
-    (void)settings;
-    return gain_and_bias(input, definitions);
-}
-
 struct statistics {
     float mean, rstd;
 };
@@ -115,8 +102,8 @@ const struct layer layer_layernorm = {
     .family = "norm",
     .inputs = 1,
     LAYER_SETTINGS,
-    .infer = infer,
-    .parameters = parameters,
+    .infer = rows_infer,
+    .parameters = gain_and_bias,
     .element_flops = {8, 5, 10}, /* {sums of x and of squares, scale and shift}, {h, sums}, {h, g, sums, combination} */
     .reference = REFERENCE_KERNEL(forward, backward),
     .footprint = {.reads = {READS_X | READS_SAVED, READS_X | READS_SAVED}, .y_over_x = true, .dx_over_dy = true},

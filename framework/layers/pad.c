@@ -33,7 +33,6 @@ static enum status infer(const void *settings, const struct shape *inputs, struc
     TRY(image_expected(&inputs[0]));
     if (!s->top && !s->bottom && !s->left && !s->right)
         return fail(ST_SPEC, "top, bottom, left and right are 0; expected at least one that is not");
-    *output = inputs[0];
     output->dim[0] = side(inputs[0].dim[0], s->top, s->bottom);
     output->dim[1] = side(inputs[0].dim[1], s->left, s->right);
     if (!output->dim[0] || !output->dim[1])

@@ -4,8 +4,8 @@
 
 static enum status infer(const void *settings, const struct shape *inputs, struct shape *output)
 {
-    TRY(sequence_expected(&inputs[0]));
-    return same_infer(settings, inputs, output);
+    (void)settings, (void)output;
+    return sequence_expected(&inputs[0]);
 }
 
 static int parameters(const void *settings, const struct shape *input,

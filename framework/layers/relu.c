@@ -20,7 +20,6 @@ static enum status backward(void *state, const struct kernel_args *args)
 const struct layer layer_relu = {.name = "relu",
                                  .doc = "max(x, 0)",
                                  .inputs = 1,
-                                 .infer = same_infer,
                                  .element_flops = {1, 0, 1},
                                  .reference = REFERENCE_KERNEL(forward, backward),
                                  .footprint = {.reads = {0, READS_Y}, .y_over_x = true, .dx_over_dy = true},

@@ -16,12 +16,6 @@ static const struct setting keys[] = {{SETTING(epsilon), .type = SETTING_REAL, .
                                        .doc = "added to the mean square"},
                                       {.key = NULL}};
 
-static enum status infer(const void *settings, const struct shape *inputs, struct shape *output)
-{
-    TRY(rows_expected(&inputs[0]));
-    return same_infer(settings, inputs, output);
-}
-
 static int parameters(const void *settings, const struct shape *input,
                       struct parameter_definition definitions[NODE_PARAMETERS_MAX])
 {
@@ -90,7 +84,7 @@ const struct layer layer_rms_norm = {
     .family = "norm",
     .inputs = 1,
     LAYER_SETTINGS,
-    .infer = infer,
+    .infer = rows_infer,
     .parameters = parameters,
     .element_flops = {4, 3, 7}, /* {squares, scale}, {h, sum}, {g, h, sum, combination} */
     .reference = REFERENCE_KERNEL(forward, backward),

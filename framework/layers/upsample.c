@@ -14,7 +14,6 @@ static enum status infer(const void *settings, const struct shape *inputs, struc
 {
     const struct settings *s = settings;
     TRY(image_expected(&inputs[0]));
-    *output = inputs[0];
     for (int i = 0; i < 2; i++) output->dim[i] *= s->factor;
     return ST_OK;
 }

@@ -123,14 +123,15 @@ enum status graph_add(struct graph *graph, const struct layer *layer, const void
     set_node(graph, node, settings);
     TRY(name_node(graph, node, name));
 
-    struct shape shapes[NODE_INPUTS_MAX], result = {0};
+    struct shape shapes[NODE_INPUTS_MAX] = {{0}}, result;
     char text[96];
     NEW(graph->region, node->inputs, (size_t)layer->inputs + 1);
     for (int i = 0; i < layer->inputs; i++) {
         node->inputs[i] = inputs[i];
         if (i < NODE_INPUTS_MAX) shapes[i] = graph->value[inputs[i]].shape;
     }
-    if (layer->infer(node->settings, shapes, &result) != ST_OK)
+    result = shapes[0];
+    if (layer->infer && layer->infer(node->settings, shapes, &result) != ST_OK)
         return fail(ST_SPEC, "layer '%s': %s", node->name, status_message());
     int64_t elements = shape_elements(&result);
     if (elements < 0 || elements > (INT64_C(1) << 44) / graph->batch)

@@ -188,8 +188,8 @@ struct layer {
     /* Whether each output is the largest of several inputs, so that a relu may run before the layer or after it. NULL:
      * no. */
     bool (*selects)(const void *settings);
-    /* The output shape (a loss: {2}); on bad input shapes or settings ST_SPEC with a message that says what was
-     * expected, without naming the node. */
+    /* Changes *output, the first input's shape, to the output's (a loss: {2}); NULL: it is that. On bad input shapes or
+     * settings ST_SPEC with a message that says what was expected, without naming the node. */
     enum status (*infer)(const void *settings, const struct shape *inputs, struct shape *output);
     /* Fills definitions and returns their number; NULL: none. */
     int (*parameters)(const void *settings, const struct shape *input,

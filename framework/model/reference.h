@@ -142,11 +142,12 @@ static inline bool pool_identity(const struct reference *r, const struct window 
     return w->kernel == 1 && window_stride(w) == 1 && r->activation == ACTIVATION_NONE;
 }
 
-/* Output = input, for element-wise layers. */
-enum status same_infer(const void *settings, const struct shape *x, struct shape *y);
-
-/* The parameters of a norm: a gain, 1 at first, and a bias, 0 at first, for each channel of x. Returns how many. */
-int gain_and_bias(const struct shape *x, struct parameter_definition definitions[NODE_PARAMETERS_MAX]);
+/* Rows of struct layer: of layers of rows, whose output is shaped as the input; of losses of any input; the parameters
+ * of a norm, a gain, 1 at first, and a bias, 0 at first, for each channel of x. */
+enum status rows_infer(const void *settings, const struct shape *x, struct shape *y);
+enum status loss_infer(const void *settings, const struct shape *x, struct shape *y);
+int gain_and_bias(const void *settings, const struct shape *x,
+                  struct parameter_definition definitions[NODE_PARAMETERS_MAX]);
 
 /* The parameters of a product with a matrix: {units, width}, and a bias. Returns how many. */
 int weight_and_bias(int64_t width, int64_t units, enum init init, bool bias,
