@@ -8,12 +8,6 @@
 
 #include "numerics/philox.h"
 
-#ifdef __CUDACC__
-#define ELEMENT_DRAW __host__ __device__ static inline
-#else
-#define ELEMENT_DRAW static inline
-#endif
-
 /* A struct draw with the key of rng_key() and the threshold of its layer's rate; see rng.h. */
 struct element_draw {
     uint32_t key[2];
@@ -28,7 +22,7 @@ struct element_draw {
 };
 
 /* draw with step and position read from the memory that it points to, which must be accessible. */
-ELEMENT_DRAW struct element_draw element_draw_read(struct element_draw draw)
+EVERYWHERE struct element_draw element_draw_read(struct element_draw draw)
 {
     if (draw.step_there != NULL) draw.step = *draw.step_there;
     if (draw.position_there != NULL) draw.position = *draw.position_there;
@@ -36,7 +30,7 @@ ELEMENT_DRAW struct element_draw element_draw_read(struct element_draw draw)
 }
 
 /* 1 where element index of a sample survives, where elements are drawn for each sample, else 0. */
-ELEMENT_DRAW unsigned element_keep(const struct element_draw *draw, int64_t elements, int64_t sample, int64_t index)
+EVERYWHERE unsigned element_keep(const struct element_draw *draw, int64_t elements, int64_t sample, int64_t index)
 {
     if (draw->mask != NULL) return (unsigned)draw->mask[sample * ((elements + 7) / 8) + index / 8] >> index % 8 & 1u;
     const uint64_t at = draw->sequential ? draw->position + (uint64_t)(sample * elements + index) : (uint64_t)index;

@@ -11,20 +11,16 @@
 #include <stdint.h>
 #include <string.h>
 
-#ifdef __CUDACC__
-#define ELEMENT_EXP __host__ __device__ static inline
-#else
-#define ELEMENT_EXP static inline
-#endif
+#include "numerics/everywhere.h"
 
-ELEMENT_EXP uint32_t element_bits(float x)
+EVERYWHERE uint32_t element_bits(float x)
 {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
     return bits;
 }
 
-ELEMENT_EXP float element_of_bits(uint32_t bits)
+EVERYWHERE float element_of_bits(uint32_t bits)
 {
     float x;
     memcpy(&x, &bits, sizeof x);
@@ -32,12 +28,12 @@ ELEMENT_EXP float element_of_bits(uint32_t bits)
 }
 
 /* 2^k for k in [-126, 127]. */
-ELEMENT_EXP float element_power_of_two(int32_t k) { return element_of_bits((uint32_t)(k + 127) << 23); }
+EVERYWHERE float element_power_of_two(int32_t k) { return element_of_bits((uint32_t)(k + 127) << 23); }
 
 /* exp(x + rest) for x in [-170, 88] and a rest far smaller than 1, for example the rounding error of x.
  * x = n log 2 + r with |r| <= log(2) / 2; exp(r) by a minimax polynomial of degree 6; within 1.25 ulp where the result
  * is not subnormal. */
-ELEMENT_EXP float element_exp(float x, float rest)
+EVERYWHERE float element_exp(float x, float rest)
 {
     const float round = 0x1.8p23f; /* adding it leaves the nearest integer in the low bits */
     const float shifted = fmaf(x, 0x1.715476p0f, round), n = shifted - round;

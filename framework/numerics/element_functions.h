@@ -7,12 +7,10 @@
 
 #include "numerics/element_gelu.h"
 
-#define ELEMENT_FUNCTION ELEMENT_GELU
-
 /* x where keep is 1, 0 where it is 0; on bits, since a product would make a NaN of an infinity. */
-ELEMENT_FUNCTION float element_where(uint32_t keep, float x) { return element_of_bits(element_bits(x) & (0u - keep)); }
+EVERYWHERE float element_where(uint32_t keep, float x) { return element_of_bits(element_bits(x) & (0u - keep)); }
 
-ELEMENT_FUNCTION float element_relu6(float x)
+EVERYWHERE float element_relu6(float x)
 {
     const float above = x <= 0.0f ? 0.0f : x;
     return above >= 6.0f ? 6.0f : above;
@@ -23,7 +21,7 @@ struct element_logistic {
     float rising, falling;
 };
 
-ELEMENT_FUNCTION struct element_logistic element_logistic(float x)
+EVERYWHERE struct element_logistic element_logistic(float x)
 {
     const float size = fabsf(x), a = size > 110.0f ? 110.0f : size; /* exp(-110) is 0 in float */
     const float e = element_exp(-a, 0.0f), near = 1.0f / (1.0f + e), far = e * near;
@@ -31,20 +29,20 @@ ELEMENT_FUNCTION struct element_logistic element_logistic(float x)
     return both;
 }
 
-ELEMENT_FUNCTION float element_sigmoid(float x) { return element_logistic(x).rising; }
+EVERYWHERE float element_sigmoid(float x) { return element_logistic(x).rising; }
 
 /* x / (1 + exp(-x)) within 4 ulp; an infinity below 0 gives a NaN. */
-ELEMENT_FUNCTION float element_silu(float x) { return x * element_logistic(x).rising; }
+EVERYWHERE float element_silu(float x) { return x * element_logistic(x).rising; }
 
 /* Its derivative s (1 + x (1 - s)), within 5 ulp of the larger of s and s (1 - s) x; NaN at an infinity. */
-ELEMENT_FUNCTION float element_silu_slope(float x)
+EVERYWHERE float element_silu_slope(float x)
 {
     const struct element_logistic s = element_logistic(x);
     return s.rising * fmaf(x, s.falling, 1.0f);
 }
 
 /* tanh(x) within 3 ulp: below 5/8 x + x^3 p(x^2), p fitted at Chebyshev's points, else by exp(-2 |x|). */
-ELEMENT_FUNCTION float element_tanh(float x)
+EVERYWHERE float element_tanh(float x)
 {
     const float size = fabsf(x), a = size > 16.0f ? 16.0f : size, z = a * a; /* tanh(16) rounds to 1 */
     const float e = element_exp(-2.0f * a, 0.0f), far = (1.0f - e) / (1.0f + e);
@@ -55,12 +53,12 @@ ELEMENT_FUNCTION float element_tanh(float x)
 }
 
 /* x min(max(x + 3, 0), 6) / 6, within 3 ulp. */
-ELEMENT_FUNCTION float element_hardswish(float x)
+EVERYWHERE float element_hardswish(float x)
 {
     return x <= -3.0f ? 0.0f : x >= 3.0f ? x : x * (x + 3.0f) * (1.0f / 6.0f);
 }
 
-ELEMENT_FUNCTION float element_hardswish_slope(float x)
+EVERYWHERE float element_hardswish_slope(float x)
 {
     return x <= -3.0f ? 0.0f : x >= 3.0f ? 1.0f : fmaf(x, 1.0f / 3.0f, 0.5f);
 }

@@ -9,21 +9,15 @@
 
 #include "numerics/element_exp.h"
 
-#ifdef __CUDACC__
-#define ELEMENT_GELU __host__ __device__ static inline
-#else
-#define ELEMENT_GELU static inline
-#endif
-
 /* below where x has a minus sign, else above; computed on bits, since a conditional may become a branch. */
-ELEMENT_GELU float element_choose(float x, float below, float above)
+EVERYWHERE float element_choose(float x, float below, float above)
 {
     const uint32_t minus = 0u - (element_bits(x) >> 31);
     return element_of_bits((element_bits(below) & minus) | (element_bits(above) & ~minus));
 }
 
 /* The smaller of |x| and limit, which is positive; limit for a NaN. */
-ELEMENT_GELU float element_size(float x, float limit)
+EVERYWHERE float element_size(float x, float limit)
 {
     const uint32_t size = element_bits(x) & 0x7fffffffu, most = element_bits(limit);
     return element_of_bits(size < most ? size : most);
@@ -37,7 +31,7 @@ struct element_tail {
 };
 
 /* ratio by a minimax rational function over [0, 15], relative error 6.4e-9. */
-ELEMENT_GELU struct element_tail element_tail(float x)
+EVERYWHERE struct element_tail element_tail(float x)
 {
     const float a = element_size(x, 15.0f), square = a * a;
     float p = 4.15355804049e-3f, q = 1.04113143889e-2f;
@@ -51,14 +45,14 @@ ELEMENT_GELU struct element_tail element_tail(float x)
 }
 
 /* x P(x) (Hendrycks and Gimpel, 2016), within 6 ulp; an infinity gives a NaN, so that it is noticed. */
-ELEMENT_GELU float element_gelu(float x)
+EVERYWHERE float element_gelu(float x)
 {
     const struct element_tail t = element_tail(x);
     return (x > 0.0f ? x : 0.0f) - fabsf(x) * t.ratio * t.exp;
 }
 
 /* Its derivative, P(x) + x p(x), p the density: within 5 ulp of the larger of the two terms; NaN at an infinity. */
-ELEMENT_GELU float element_gelu_slope(float x)
+EVERYWHERE float element_gelu_slope(float x)
 {
     const struct element_tail t = element_tail(x);
     const float below = t.exp * fmaf(t.a, -0.39894228040f, t.ratio), above = 1.0f - below;

@@ -7,11 +7,7 @@
 #include <math.h>
 #include <stdbool.h>
 
-#ifdef __CUDACC__
-#define ELEMENT_OPTIM __host__ __device__ static inline
-#else
-#define ELEMENT_OPTIM static inline
-#endif
+#include "numerics/everywhere.h"
 
 /* The inputs of an update besides tensors, computed in double for each step and rounded to float. */
 struct optimizer_numbers {
@@ -30,16 +26,16 @@ struct optimizer_numbers {
 
 /* The factor for gradients whose L2 norm, all together, is norm and may be at most clip (0: unlimited; Pascanu et al.,
  * "On the difficulty of training recurrent neural networks", 2013), with the 1e-6 of torch.nn.utils.clip_grad_norm_. */
-ELEMENT_OPTIM double optimizer_clip(double clip, double norm) { return clip > 0 ? fmin(1.0, clip / (norm + 1e-6)) : 1; }
+EVERYWHERE double optimizer_clip(double clip, double norm) { return clip > 0 ? fmin(1.0, clip / (norm + 1e-6)) : 1; }
 
 /* p -= rate g */
-ELEMENT_OPTIM void sgd_element(struct optimizer_numbers n, float *p, float g)
+EVERYWHERE void sgd_element(struct optimizer_numbers n, float *p, float g)
 {
     *p -= n.rate * (n.scale * g + n.decay * *p);
 }
 
 /* v = momentum v + g;  p -= rate v, or as Nesterov rate (g + momentum v) */
-ELEMENT_OPTIM void momentum_element(struct optimizer_numbers n, float *p, float g, float *v)
+EVERYWHERE void momentum_element(struct optimizer_numbers n, float *p, float g, float *v)
 {
     g = n.scale * g + n.decay * *p;
     *v = n.momentum * *v + g;
@@ -47,7 +43,7 @@ ELEMENT_OPTIM void momentum_element(struct optimizer_numbers n, float *p, float 
 }
 
 /* m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;  p = keep p - rate m / (sqrt(v) second + epsilon) */
-ELEMENT_OPTIM void adam_element(struct optimizer_numbers n, float *p, float g, float *m, float *v)
+EVERYWHERE void adam_element(struct optimizer_numbers n, float *p, float g, float *m, float *v)
 {
     g = n.scale * g + n.decay * *p;
     *m = n.beta1 * *m + n.rest1 * g;
@@ -56,7 +52,4 @@ ELEMENT_OPTIM void adam_element(struct optimizer_numbers n, float *p, float g, f
 }
 
 /* a = average a + latest p, of the parameter after its update */
-ELEMENT_OPTIM void average_element(struct optimizer_numbers n, float *a, float p)
-{
-    *a = n.average * *a + n.latest * p;
-}
+EVERYWHERE void average_element(struct optimizer_numbers n, float *a, float p) { *a = n.average * *a + n.latest * p; }

@@ -11,11 +11,7 @@
 
 #include <stdint.h>
 
-#ifdef __CUDACC__
-#define ELEMENT_XXH3 __host__ __device__ static inline
-#else
-#define ELEMENT_XXH3 static inline
-#endif
+#include "numerics/everywhere.h"
 
 enum { XXH3_SHORT = 240, XXH3_LANES = 8, XXH3_STRIPE = 64, XXH3_STRIPES = 16 };
 
@@ -36,7 +32,7 @@ struct xxh3 {
 };
 
 /* The 8 bytes of the default secret from offset, at most 184, on. */
-ELEMENT_XXH3 uint64_t xxh3_secret(int offset)
+EVERYWHERE uint64_t xxh3_secret(int offset)
 {
     static const uint64_t word[] = {0xbe4ba423396cfeb8u, 0x1cad21f72c81017cu, 0xdb979083e96dd4deu, 0x1f67b3b7a4a44072u,
                                     0x78e5c0cc4ee679cbu, 0x2172ffcc7dd05a82u, 0x8e2443f7744608b8u, 0x4c263a81e69035e0u,
@@ -50,14 +46,14 @@ ELEMENT_XXH3 uint64_t xxh3_secret(int offset)
 }
 
 /* Numbers from unaligned input. */
-ELEMENT_XXH3 uint32_t xxh3_half(const uint8_t *at)
+EVERYWHERE uint32_t xxh3_half(const uint8_t *at)
 {
     return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
 }
-ELEMENT_XXH3 uint64_t xxh3_word(const uint8_t *at) { return xxh3_half(at) | (uint64_t)xxh3_half(at + 4) << 32; }
+EVERYWHERE uint64_t xxh3_word(const uint8_t *at) { return xxh3_half(at) | (uint64_t)xxh3_half(at + 4) << 32; }
 
 /* The product of two words. */
-ELEMENT_XXH3 struct xxh3 xxh3_multiply(uint64_t a, uint64_t b)
+EVERYWHERE struct xxh3 xxh3_multiply(uint64_t a, uint64_t b)
 {
     const uint64_t a0 = (uint32_t)a, a1 = a >> 32, b0 = (uint32_t)b, b1 = b >> 32;
     const uint64_t middle = (a0 * b0 >> 32) + (uint32_t)(a1 * b0) + a0 * b1;
@@ -65,20 +61,20 @@ ELEMENT_XXH3 struct xxh3 xxh3_multiply(uint64_t a, uint64_t b)
     return product;
 }
 
-ELEMENT_XXH3 uint64_t xxh3_fold(uint64_t a, uint64_t b)
+EVERYWHERE uint64_t xxh3_fold(uint64_t a, uint64_t b)
 {
     const struct xxh3 product = xxh3_multiply(a, b);
     return product.low ^ product.high;
 }
 
-ELEMENT_XXH3 uint64_t xxh3_avalanche(uint64_t x)
+EVERYWHERE uint64_t xxh3_avalanche(uint64_t x)
 {
     x = (x ^ x >> 37) * 0x165667919e3779f9u;
     return x ^ x >> 32;
 }
 
 /* The initial sum of a lane. */
-ELEMENT_XXH3 uint64_t xxh3_start(int lane)
+EVERYWHERE uint64_t xxh3_start(int lane)
 {
     static const uint64_t start[XXH3_LANES] = {XXH3_PRIME32_3, XXH3_PRIME64_1, XXH3_PRIME64_2, XXH3_PRIME64_3,
                                                XXH3_PRIME64_4, XXH3_PRIME32_2, XXH3_PRIME64_5, XXH3_PRIME32_1};
@@ -86,25 +82,25 @@ ELEMENT_XXH3 uint64_t xxh3_start(int lane)
 }
 
 /* The key of a lane's word in a stripe of a block; with stripe XXH3_STRIPES, the key of the block's end. */
-ELEMENT_XXH3 uint64_t xxh3_key(int stripe, int lane) { return xxh3_secret(8 * (stripe + lane)); }
+EVERYWHERE uint64_t xxh3_key(int stripe, int lane) { return xxh3_secret(8 * (stripe + lane)); }
 
 /* The term that a word adds to its lane, besides the plain word for the neighbouring lane. */
-ELEMENT_XXH3 uint64_t xxh3_product(uint64_t word, uint64_t key)
+EVERYWHERE uint64_t xxh3_product(uint64_t word, uint64_t key)
 {
     return (uint64_t)(uint32_t)(word ^ key) * ((word ^ key) >> 32);
 }
 
 /* A lane after a block. */
-ELEMENT_XXH3 uint64_t xxh3_scramble(uint64_t sum, uint64_t key) { return (sum ^ sum >> 47 ^ key) * XXH3_PRIME32_1; }
+EVERYWHERE uint64_t xxh3_scramble(uint64_t sum, uint64_t key) { return (sum ^ sum >> 47 ^ key) * XXH3_PRIME32_1; }
 
 /* Two lanes, of which the first is even, folded with the secret from XXH3_SECRET_LOW or _HIGH on. */
-ELEMENT_XXH3 uint64_t xxh3_fold_lanes(uint64_t even, uint64_t odd, int lane, int secret)
+EVERYWHERE uint64_t xxh3_fold_lanes(uint64_t even, uint64_t odd, int lane, int secret)
 {
     return xxh3_fold(even ^ xxh3_secret(secret + 8 * lane), odd ^ xxh3_secret(secret + 8 * lane + 8));
 }
 
 /* From the sums of the folds of all lanes. */
-ELEMENT_XXH3 struct xxh3 xxh3_finish(uint64_t low, uint64_t high, uint64_t bytes)
+EVERYWHERE struct xxh3 xxh3_finish(uint64_t low, uint64_t high, uint64_t bytes)
 {
     struct xxh3 hash = {xxh3_avalanche(low + bytes * XXH3_PRIME64_1), xxh3_avalanche(high + ~(bytes * XXH3_PRIME64_2))};
     return hash;

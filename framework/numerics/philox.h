@@ -6,18 +6,14 @@
 
 #include <stdint.h>
 
-#ifdef __CUDACC__
-#define PHILOX_FUNCTION __host__ __device__ static inline
-#else
-#define PHILOX_FUNCTION static inline
-#endif
+#include "numerics/everywhere.h"
 
 struct philox {
     uint32_t word[4];
 };
 
 /* Four random words for a 64-bit key and a 128-bit counter. */
-PHILOX_FUNCTION struct philox philox4x32(uint32_t key0, uint32_t key1, struct philox counter)
+EVERYWHERE struct philox philox4x32(uint32_t key0, uint32_t key1, struct philox counter)
 {
     for (int round = 0; round < 10; round++) {
         uint64_t a = (uint64_t)0xD2511F53u * counter.word[0];

@@ -4,13 +4,9 @@
 
 #include <stdint.h>
 
-#ifdef __CUDACC__
-#define TOKENS_FUNCTION __host__ __device__ static inline
-#else
-#define TOKENS_FUNCTION static inline
-#endif
+#include "numerics/everywhere.h"
 
 enum { TOKEN_IDS, TOKEN_SEGMENTS, TOKEN_MASK, TOKEN_ROWS };
 
 /* The row of an id in a table of rows rows; 0 for an id outside of it, and for a NaN. */
-TOKENS_FUNCTION int64_t token_row(float id, int64_t rows) { return id >= 0 && id < (float)rows ? (int64_t)id : 0; }
+EVERYWHERE int64_t token_row(float id, int64_t rows) { return id >= 0 && id < (float)rows ? (int64_t)id : 0; }
