@@ -39,18 +39,6 @@ static const struct setting sgd_keys[] = {
     {EMA},
     {.key = NULL}};
 
-static int sgd_state(const struct optimizer_settings *settings) { return settings->momentum != 0; }
-
-static void sgd_numbers(const struct optimizer_settings *settings, double lr, uint32_t step,
-                        struct optimizer_numbers *numbers)
-{
-    (void)step;
-    numbers->rate = (float)lr;
-    numbers->momentum = (float)settings->momentum;
-    numbers->nesterov = settings->nesterov;
-    numbers->decay = (float)settings->weight_decay;
-}
-
 /* As torch.optim.SGD without dampening, both forms of momentum (Sutskever et al., "On the importance of initialization
  * and momentum in deep learning", 2013, with the rate outside). */
 static void sgd_update(const struct optimizer_numbers *numbers, int64_t elements, float *parameter,
@@ -90,43 +78,7 @@ static const struct setting adamw_keys[] = {
     {EMA},
     {.key = NULL}};
 
-static int adam_state(const struct optimizer_settings *settings)
-{
-    (void)settings;
-    return 2;
-}
-
 /* Of both: Kingma and Ba, "Adam: a method for stochastic optimization", 2015, algorithm 1. */
-static void moment_numbers(const struct optimizer_settings *settings, double lr, uint32_t step,
-                           struct optimizer_numbers *n)
-{
-    const double t = (double)step + 1;
-    n->rate = (float)(lr / (1 - pow(settings->beta1, t)));
-    n->second = (float)(1 / sqrt(1 - pow(settings->beta2, t)));
-    n->beta1 = (float)settings->beta1;
-    n->beta2 = (float)settings->beta2;
-    n->rest1 = (float)(1 - settings->beta1);
-    n->rest2 = (float)(1 - settings->beta2);
-    n->epsilon = (float)settings->epsilon;
-}
-
-/* Decay is part of the gradient, as in torch.optim.Adam. */
-static void adam_numbers(const struct optimizer_settings *settings, double lr, uint32_t step,
-                         struct optimizer_numbers *numbers)
-{
-    moment_numbers(settings, lr, step, numbers);
-    numbers->decay = (float)settings->weight_decay;
-}
-
-/* Decay bypasses the moments (Loshchilov and Hutter, "Decoupled weight decay regularization", 2019, algorithm 2), with
- * the rate in it, as in torch.optim.AdamW. */
-static void adamw_numbers(const struct optimizer_settings *settings, double lr, uint32_t step,
-                          struct optimizer_numbers *numbers)
-{
-    moment_numbers(settings, lr, step, numbers);
-    numbers->keep = (float)(1 - lr * settings->weight_decay);
-}
-
 static void adam_update(const struct optimizer_numbers *numbers, int64_t elements, float *parameter,
                         const float *gradient, float *state, int64_t stride, int threads)
 {
@@ -138,32 +90,50 @@ static void adam_update(const struct optimizer_numbers *numbers, int64_t element
 
 /* ---- the table ---- */
 
-static const struct optimizer sgd = {"sgd",     "with momentum where it is set", sgd_keys, sgd_state, sgd_numbers,
-                                     sgd_update};
-static const struct optimizer adam = {"adam", "Kingma and Ba, 2015", adam_keys, adam_state, adam_numbers, adam_update};
+static const struct optimizer sgd = {"sgd", "with momentum where it is set", sgd_keys, false, false, sgd_update};
+static const struct optimizer adam = {"adam", "Kingma and Ba, 2015", adam_keys, true, false, adam_update};
 static const struct optimizer adamw = {
-    "adamw",       "with weight decay apart from the gradient: Loshchilov and Hutter, 2019",
-    adamw_keys,    adam_state,
-    adamw_numbers, adam_update};
+    "adamw",    "with weight decay apart from the gradient: Loshchilov and Hutter, 2019", adamw_keys, true, true,
+    adam_update};
 
 const struct optimizer *const optimizer_table[] = {&sgd, &adam, &adamw, NULL};
 
+/* Decay is part of the gradient, as in torch.optim.Adam; or it bypasses the moments (Loshchilov and Hutter, "Decoupled
+ * weight decay regularization", 2019, algorithm 2), with the rate in it, as in torch.optim.AdamW. */
 struct optimizer_numbers optimizer_numbers(const struct optimizer *optimizer, const struct optimizer_settings *settings,
                                            double lr, double scale, uint32_t step, int rank)
 {
-    const double ema =
-        step > 0 ? settings->ema : 0; /* the first averages are the parameters, as torch's AveragedModel's */
-    struct optimizer_numbers numbers = {
-        .scale = (float)scale, .keep = 1, .average = (float)ema, .latest = (float)(1 - ema)};
-    struct optimizer_settings own = *settings;
-    if (own.decays == DECAYS_MATRICES && rank < 2) own.weight_decay = 0;
-    optimizer->numbers(&own, lr, step, &numbers);
-    return numbers;
+    const double decay = settings->decays == DECAYS_MATRICES && rank < 2 ? 0 : settings->weight_decay;
+    const double ema = step > 0 ? settings->ema : 0; /* the first averages are the parameters, as AveragedModel's */
+    const double t = (double)step + 1;
+    struct optimizer_numbers n = {.scale = (float)scale, .keep = 1, .average = (float)ema, .latest = (float)(1 - ema)};
+    n.rate = (float)(optimizer->moments ? lr / (1 - pow(settings->beta1, t)) : lr);
+    if (optimizer->decoupled)
+        n.keep = (float)(1 - lr * decay);
+    else
+        n.decay = (float)decay;
+    if (!optimizer->moments) {
+        n.momentum = (float)settings->momentum;
+        n.nesterov = settings->nesterov;
+        return n;
+    }
+    n.second = (float)(1 / sqrt(1 - pow(settings->beta2, t)));
+    n.beta1 = (float)settings->beta1;
+    n.beta2 = (float)settings->beta2;
+    n.rest1 = (float)(1 - settings->beta1);
+    n.rest2 = (float)(1 - settings->beta2);
+    n.epsilon = (float)settings->epsilon;
+    return n;
+}
+
+int optimizer_states(const struct optimizer *optimizer, const struct optimizer_settings *settings)
+{
+    return optimizer->moments ? 2 : settings->momentum != 0;
 }
 
 int optimizer_copies(const struct optimizer *optimizer, const struct optimizer_settings *settings)
 {
-    return optimizer->state(settings) + (settings->ema > 0);
+    return optimizer_states(optimizer, settings) + (settings->ema > 0);
 }
 
 const struct optimizer *optimizer_find(const char *name)

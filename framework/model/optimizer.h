@@ -22,11 +22,8 @@ struct optimizer_settings {
 struct optimizer {
     const char *name, *doc;
     const struct setting *keys;
-    /* Copies of the parameters kept as state under these settings, besides their averages. */
-    int (*state)(const struct optimizer_settings *settings);
-    /* Sets its numbers of the step-th step, from 0, at learning rate lr; the others keep their neutral values. */
-    void (*numbers)(const struct optimizer_settings *settings, double lr, uint32_t step,
-                    struct optimizer_numbers *numbers);
+    bool moments;   /* keeps the mean gradient and the mean squared gradient, else a momentum where that is set */
+    bool decoupled; /* weight decay is no part of the gradient */
     /* One step on elements floats, of which the next copy in state is stride floats further. threads: how many may
      * work.
      */
@@ -39,7 +36,8 @@ struct optimizer {
 struct optimizer_numbers optimizer_numbers(const struct optimizer *optimizer, const struct optimizer_settings *settings,
                                            double lr, double scale, uint32_t step, int rank);
 
-/* All copies of the parameters kept as state; the averages are the first. */
+/* Copies of the parameters kept as state; with their averages, which are the first. */
+int optimizer_states(const struct optimizer *optimizer, const struct optimizer_settings *settings);
 int optimizer_copies(const struct optimizer *optimizer, const struct optimizer_settings *settings);
 
 const struct optimizer *optimizer_find(const char *name);

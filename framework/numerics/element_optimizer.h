@@ -5,18 +5,17 @@
 #pragma once
 
 #include <math.h>
-#include <stdbool.h>
 
 #include "numerics/everywhere.h"
 
 /* The inputs of an update besides tensors, computed in double for each step and rounded to float. */
 struct optimizer_numbers {
-    float rate;     /* of the step: the learning rate; Adam's is over the first moment's bias, 1 - beta1^t */
-    float scale;    /* of the gradient: 1, less where it is clipped */
-    float decay;    /* times the parameter, added to the gradient */
-    float keep;     /* of the parameter: 1, less where decay is decoupled from the gradient */
-    float momentum; /* SGD */
-    bool nesterov;
+    float rate;         /* of the step: the learning rate; Adam's is over the first moment's bias, 1 - beta1^t */
+    float scale;        /* of the gradient: 1, less where it is clipped */
+    float decay;        /* times the parameter, added to the gradient */
+    float keep;         /* of the parameter: 1, less where decay is decoupled from the gradient */
+    float momentum;     /* SGD */
+    int nesterov;       /* 0 or 1; an int leaves no gap, so that bytes can be compared */
     float beta1, rest1; /* rest: 1 - beta */
     float beta2, rest2;
     float second; /* 1 / sqrt(1 - beta2^t): against the second moment's bias */

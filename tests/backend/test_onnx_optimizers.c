@@ -121,7 +121,7 @@ static void create(struct trial *t, const struct onnx_test *test, const struct s
                                 .tensor = t->tensor,
                                 .squares = t->squares,
                                 .piece = &t->piece};
-    cr_assert(t->update.optimizer->state(&step->settings) == step->states);
+    cr_assert(optimizer_states(t->update.optimizer, &step->settings) == step->states);
     for (int i = 0; i < DIGESTEDS; i++) t->update.digest[i] = t->digest[i];
     for (int i = 0; i < step->tensors; i++) t->tensor[i].elements = given(test, step, 0, i)->elements;
     t->floats = FLOATS_ALIGNED * (3 * (size_t)step->tensors + 1);

@@ -131,7 +131,7 @@ static void update_elements(const struct trial *t, int i, const struct optimizer
     const bool averages = u->settings.ema > 0;
     float *own = averages ? state + sizes[i] : state;
     u->optimizer->update(n, count, parameter, t->host + t->place[i].gradient + at,
-                         u->optimizer->state(&u->settings) > 0 ? own : NULL, sizes[i], 1);
+                         optimizer_states(u->optimizer, &u->settings) > 0 ? own : NULL, sizes[i], 1);
     for (int64_t k = 0; averages && k < count; k++) state[k] = n->average * state[k] + n->latest * parameter[k];
 }
 

@@ -157,7 +157,7 @@ static void check_averages(const struct net *net, const char *optimizer, double 
         .learning_rate = learning_rate_find("constant"),
         .steps = 4,
         .seed = 11};
-    const int copies = 1 + train.optimizer->state(&train.settings);
+    const int copies = 1 + optimizer_states(train.optimizer, &train.settings);
     struct bench b;
     struct train_result result;
     float *average = NULL;
