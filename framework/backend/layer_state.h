@@ -28,5 +28,11 @@ struct layer_state {
 enum status layer_state_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
                                 struct footprint *footprint, void **state);
 
+/* The one setting of an elementwise layer, as kernels compute with it; 0 where it has none. */
+static inline float node_number(const struct node *node)
+{
+    return node->layer->keys ? (float)node_real(node, node->layer->keys->key) : 0;
+}
+
 /* For struct backend_kind's arrange: sets a value's layout and bytes. ST_SPEC: the value is too large. */
 enum status value_arrange(struct graph *graph, int value, int layout);

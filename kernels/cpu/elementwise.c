@@ -40,42 +40,28 @@ struct loops {
 #define ROW(layer, value, gradient) {#layer, layer##_values, layer##_gradients},
 static const struct loops rows[] = {ELEMENT_FUNCTIONS(ROW)};
 
-struct elementwise {
-    struct backend *backend;
-    struct extent x;
-    const struct loops *loops;
-    float number;
-    unsigned reads; /* of the backward */
-};
-
-static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
-                           struct footprint *footprint, void **state)
+static const struct loops *loops_of(const struct node *node)
 {
-    const struct layer *layer = node->layer;
-    struct elementwise *e = *state = allocate(1, sizeof *e);
-    *e = (struct elementwise){backend, extent_of(graph, node->inputs[0]), rows,
-                              layer->keys ? (float)node_real(node, layer->keys->key) : 0.0f,
-                              layer->footprint.reads[PART_INDEX_INPUT]};
-    while (strcmp(e->loops->layer, layer->name) != 0) e->loops++;
-    *footprint = layer->footprint;
-    footprint->implementation = "loops";
-    return ST_OK;
+    const struct loops *loops = rows;
+    while (strcmp(loops->layer, node->layer->name) != 0) loops++;
+    return loops;
 }
 
 static enum status forward(void *state, const struct kernel_args *args)
 {
-    const struct elementwise *e = state;
-    e->loops->values(e->number, e->x.count, args->x[0], args->y);
-    clock_lap(e->backend, CLOCK_ACTIVATION);
+    const struct layer_state *s = state;
+    loops_of(s->node)->values(node_number(s->node), s->x.count, args->x[0], args->y);
+    clock_lap(s->backend, CLOCK_ACTIVATION);
     return ST_OK;
 }
 
 static enum status backward(void *state, const struct kernel_args *args)
 {
-    const struct elementwise *e = state;
-    e->loops->gradients(e->number, e->x.count, kernel_at(e->reads, args), args->dy, args->dx[0]);
-    clock_lap(e->backend, CLOCK_ACTIVATION);
+    const struct layer_state *s = state;
+    const float *at = kernel_at(s->node->layer->footprint.reads[PART_INDEX_INPUT], args);
+    loops_of(s->node)->gradients(node_number(s->node), s->x.count, at, args->dy, args->dx[0]);
+    clock_lap(s->backend, CLOCK_ACTIVATION);
     return ST_OK;
 }
 
-const struct kernel cpu_elementwise = {true, prepare, forward, backward, free};
+const struct kernel cpu_elementwise = {true, layer_state_prepare, forward, backward, free};

@@ -36,42 +36,28 @@ static enum status relu_backward(void *state, const struct kernel_args *args)
     return cuda_queued("gradient of relu");
 }
 
-struct elementwise {
-    struct backend *backend;
-    int64_t count;
-    enum element_function function;
-    float number;
-    unsigned reads; /* of the backward */
-};
-
-static enum status elementwise_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
-                                       struct footprint *footprint, void **state)
+static enum element_function function_of(const struct node *node)
 {
     static const char *const layers[] = {ELEMENT_FUNCTIONS(ELEMENT_NAME)};
-    const struct layer *layer = node->layer;
-    struct elementwise *e = *state = allocate(1, sizeof *e);
-    *e = (struct elementwise){.backend = backend,
-                              .count = extent_of(graph, node->inputs[0]).count,
-                              .number = layer->keys ? (float)node_real(node, layer->keys->key) : 0.0f,
-                              .reads = layer->footprint.reads[PART_INDEX_INPUT]};
-    while (strcmp(layers[e->function], layer->name) != 0) e->function++;
-    *footprint = layer->footprint;
-    footprint->implementation = "own";
-    return ST_OK;
+    int function = 0;
+    while (strcmp(layers[function], node->layer->name) != 0) function++;
+    return (enum element_function)function;
 }
 
 static enum status elementwise_forward(void *state, const struct kernel_args *args)
 {
-    const struct elementwise *e = state;
-    launch_elementwise(cuda_queue(e->backend, CLOCK_ACTIVATION), e->function, e->number, args->x[0], e->count, args->y);
+    const struct layer_state *s = state;
+    launch_elementwise(cuda_queue(s->backend, CLOCK_ACTIVATION), function_of(s->node), node_number(s->node), args->x[0],
+                       s->x.count, args->y);
     return cuda_queued("an elementwise layer");
 }
 
 static enum status elementwise_backward(void *state, const struct kernel_args *args)
 {
-    const struct elementwise *e = state;
-    launch_elementwise_gradient(cuda_queue(e->backend, CLOCK_ACTIVATION), e->function, e->number, args->dy,
-                                kernel_at(e->reads, args), e->count, args->dx[0]);
+    const struct layer_state *s = state;
+    const float *at = kernel_at(s->node->layer->footprint.reads[PART_INDEX_INPUT], args);
+    launch_elementwise_gradient(cuda_queue(s->backend, CLOCK_ACTIVATION), function_of(s->node), node_number(s->node),
+                                args->dy, at, s->x.count, args->dx[0]);
     return cuda_queued("gradient of an elementwise layer");
 }
 
@@ -194,7 +180,7 @@ static enum status pixels_backward(void *state, const struct kernel_args *args)
 }
 
 const struct kernel cuda_relu = {true, relu_prepare, relu_forward, relu_backward, free};
-const struct kernel cuda_elementwise = {true, elementwise_prepare, elementwise_forward, elementwise_backward, free};
+const struct kernel cuda_elementwise = {true, layer_state_prepare, elementwise_forward, elementwise_backward, free};
 const struct kernel cuda_add = {true, layer_state_prepare, add_forward, NULL, free};
 const struct kernel cuda_multiply = {true, multiply_prepare, multiply_forward, multiply_backward, free};
 const struct kernel cuda_dropout = {true, layer_state_prepare, dropout_forward, dropout_backward, free};
