@@ -153,5 +153,6 @@ int gain_and_bias(const void *settings, const struct shape *x,
 int weight_and_bias(int64_t width, int64_t units, enum init init, bool bias,
                     struct parameter_definition definitions[NODE_PARAMETERS_MAX]);
 
-/* y = x for the batch, unless they are the same memory. */
+/* y = x for the batch, unless they are the same memory; and as a layer's forward. */
 void copy_batch(const struct reference *r, void *y, const void *x);
+enum status copy_forward(void *state, const struct kernel_args *args);

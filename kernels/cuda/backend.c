@@ -127,7 +127,7 @@ static const struct row {
     {"upsample", &cuda_upsample},
     {"flatten", &cuda_flatten},
     {"tokens", &cuda_flatten},
-    {"pixels", &cuda_pixels},
+    {"pixels", &cuda_flatten},
     {"class_token", &cuda_class_token},
     {"positions", &cuda_positions},
     {"relu", &cuda_relu},

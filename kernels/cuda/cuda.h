@@ -68,8 +68,8 @@ extern const struct backend_kind backend_cuda;
 extern const struct update_kind cuda_update;
 extern const struct kernel cuda_conv, cuda_linear, cuda_max_pool, cuda_avg_pool, cuda_global_avg_pool, cuda_flatten,
     cuda_relu, cuda_dropout, cuda_add, cuda_concat, cuda_embedding, cuda_attention, cuda_layernorm, cuda_select,
-    cuda_cross_entropy, cuda_sum, cuda_batch_norm, cuda_elementwise, cuda_upsample, cuda_multiply, cuda_pixels,
-    cuda_class_token, cuda_positions;
+    cuda_cross_entropy, cuda_sum, cuda_batch_norm, cuda_elementwise, cuda_upsample, cuda_multiply, cuda_class_token,
+    cuda_positions;
 
 static inline struct cuda *cuda_of(const struct backend *backend) { return backend->vendor; }
 

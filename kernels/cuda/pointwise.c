@@ -148,9 +148,10 @@ static enum status flatten_prepare(struct backend *backend, const struct graph *
     return ST_OK;
 }
 
-/* to = from, each sample a matrix of rows rows that is transposed. */
-static enum status move(const struct layer_state *s, const float *from, int64_t rows, float *to)
+/* to = from, which is the image or what it becomes. */
+static enum status move(const struct layer_state *s, const float *from, bool image, float *to)
 {
+    const int64_t rows = image ? image_of(s)->shape.dim[2] : image_pixels(image_of(s));
     const cudaStream_t stream = cuda_queue(s->backend, CLOCK_REORDER);
     if (transposes(s))
         launch_transpose(stream, from, s->x.batch, rows, s->x.elements / rows, to);
@@ -161,22 +162,14 @@ static enum status move(const struct layer_state *s, const float *from, int64_t 
 
 static enum status flatten_forward(void *state, const struct kernel_args *args)
 {
-    return move(state, args->x[0], image_of(state)->shape.dim[2], args->y);
+    const struct layer_state *s = state;
+    return move(s, args->x[0], image_of(s) == &s->x, args->y);
 }
 
 static enum status flatten_backward(void *state, const struct kernel_args *args)
 {
-    return move(state, args->dy, image_pixels(image_of(state)), args->dx[0]);
-}
-
-static enum status pixels_forward(void *state, const struct kernel_args *args)
-{
-    return move(state, args->x[0], image_pixels(image_of(state)), args->y);
-}
-
-static enum status pixels_backward(void *state, const struct kernel_args *args)
-{
-    return move(state, args->dy, image_of(state)->shape.dim[2], args->dx[0]);
+    const struct layer_state *s = state;
+    return move(s, args->dy, image_of(s) == &s->y, args->dx[0]);
 }
 
 const struct kernel cuda_relu = {true, relu_prepare, relu_forward, relu_backward, free};
@@ -185,4 +178,3 @@ const struct kernel cuda_add = {true, layer_state_prepare, add_forward, NULL, fr
 const struct kernel cuda_multiply = {true, multiply_prepare, multiply_forward, multiply_backward, free};
 const struct kernel cuda_dropout = {true, layer_state_prepare, dropout_forward, dropout_backward, free};
 const struct kernel cuda_flatten = {true, flatten_prepare, flatten_forward, flatten_backward, free};
-const struct kernel cuda_pixels = {true, flatten_prepare, pixels_forward, pixels_backward, free};
