@@ -102,31 +102,16 @@ void patches_gather(const struct patches *p, int64_t patch, int64_t count, int64
         }
 }
 
-/* The channels of one pixel. */
-INLINED void write_pixel(const struct pixels *p, int64_t column, int64_t columns, const float *sums, float *to)
-{
-    const float *bias = p->bias != NULL ? p->bias + column : NULL;
-    for (int64_t c = 0; c < columns; c += LANES) {
-        const int64_t some = lesser(LANES, columns - c);
-        lanes s = lanes_load_part(sums + c, some), add = {0};
-        if (bias != NULL) add = lanes_load_part(bias + c, some);
-        s += add;
-        if (p->relu) s = lanes_rectified(s);
-        lanes_store_part(to + c, s, some);
-    }
-}
-
 void pixels_write(const struct pixels *p, int64_t pixel, int64_t count, int64_t column, int64_t columns,
                   const float *sums, int64_t stride)
 {
-    const int64_t channels = p->image.channels;
-    int64_t sample = pixel / (p->high * p->wide), row = pixel / p->wide % p->high, at = pixel % p->wide;
-    for (; count > 0; count--, sums += stride) {
+    struct target target = {.stride = p->step * p->image.channels, .relu = p->relu};
+    if (p->bias != NULL) target.bias = p->bias + column;
+    for (int64_t some; count > 0; count -= some, pixel += some, sums += some * stride) {
+        const int64_t sample = pixel / (p->high * p->wide), row = pixel / p->wide % p->high, at = pixel % p->wide;
         const int64_t place = (p->y + row * p->step) * p->image.width + p->x + at * p->step;
-        float *to = p->data + sample * p->image.sample + place * channels + p->first + column;
-        write_pixel(p, column, columns, sums, to);
-        if (++at < p->wide) continue;
-        at = 0;
-        if (++row == p->high) row = 0, sample++;
+        some = lesser(count, p->wide - at);
+        target.data = p->data + sample * p->image.sample + place * p->image.channels + p->first + column;
+        product_store(&target, &(struct block){.rows = some, .columns = columns}, sums, stride);
     }
 }

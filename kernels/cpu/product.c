@@ -254,8 +254,7 @@ static void part_sums(const struct product *p, const struct product_plan *plan, 
     }
 }
 
-/* Stores a part's sums, whose first one becomes the target's first. */
-static void store(const struct target *t, const struct block *part, const float *sums, int64_t stride)
+void product_store(const struct target *t, const struct block *part, const float *sums, int64_t stride)
 {
     float *to = t->data;
     for (int64_t r = 0; r < part->rows; r++, sums += stride, to += t->stride)
@@ -272,7 +271,7 @@ static void store(const struct target *t, const struct block *part, const float 
 /* total = or += sums. */
 static void add_sums(const struct block *part, const float *sums, int64_t stride, float *total, int64_t to, bool add)
 {
-    store(&(struct target){total, to, .add = add, .bare = true}, part, sums, stride);
+    product_store(&(struct target){total, to, .add = add, .bare = true}, part, sums, stride);
 }
 
 /* What becomes of a part's sums: p->target, or what the product's function makes of them. */
@@ -283,7 +282,7 @@ static void store_result(const struct product *p, const void *of, const struct b
     if (p->result != NULL)
         p->result(of, part, sums, stride);
     else
-        store(&target, part, sums, stride);
+        product_store(&target, part, sums, stride);
 }
 
 /* A block of the result, span by span. */

@@ -49,6 +49,9 @@ struct target {
     bool relu, add, bare;
 };
 
+/* Stores a part's sums, whose first one becomes the target's first. */
+void product_store(const struct target *target, const struct block *part, const float *sums, int64_t stride);
+
 /* A row-major matrix: transposed, it is read as the transpose of what is stored. */
 struct matrix {
     const float *data;
