@@ -13,7 +13,8 @@ enum status layer_state_prepare(struct backend *backend, const struct graph *gra
                                 struct footprint *footprint, void **state)
 {
     struct layer_state *s = *state = allocate(1, sizeof *s);
-    *s = (struct layer_state){backend, node, extent_of(graph, node->inputs[0]), extent_of(graph, node->output)};
+    *s = (struct layer_state){backend, node, extent_of(graph, node->inputs[0]),
+                              extent_of(graph, node->inputs[node->layer->inputs - 1]), extent_of(graph, node->output)};
     *footprint = node->layer->footprint;
     footprint->implementation = backend->kind->device ? "own" : "loops";
     return ST_OK;

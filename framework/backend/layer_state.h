@@ -21,7 +21,7 @@ static inline int64_t image_pixels(const struct extent *x) { return x->shape.dim
 struct layer_state {
     struct backend *backend;
     const struct node *node;
-    struct extent x, y; /* x: the first input */
+    struct extent x, second, y; /* the first input, the last one and the output */
 };
 
 /* For struct kernel's prepare: such a state, and the footprint of the layer's definition. */

@@ -1,59 +1,34 @@
 /* The channels of two values side by side. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "cpu.h"
-
-enum { PIECE = 64 }; /* pixels a thread takes at a time */
-
-struct concat {
-    struct backend *backend;
-    int64_t pixels, channels[2]; /* pixels of the batch */
-};
+#include "element_loops.h"
 
 static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
                            struct footprint *footprint, void **state)
 {
-    struct concat *c = *state = allocate(1, sizeof *c);
-    c->backend = backend;
-    for (int k = 0; k < 2; k++) {
-        const struct extent x = extent_of(graph, node->inputs[k]);
-        c->channels[k] = shape_width(&x.shape);
-        c->pixels = x.count / c->channels[k];
-    }
-    *footprint = (struct footprint){.implementation = "copy"};
+    TRY(layer_state_prepare(backend, graph, node, footprint, state));
+    footprint->implementation = "copy";
     return ST_OK;
-}
-
-/* Copies some channels of every pixel between values whose pixels have more. */
-static void copy_channels(float *to, int64_t to_pixel, const float *from, int64_t from_pixel, int64_t channels,
-                          int64_t pixels)
-{
-#pragma omp parallel for schedule(static)
-    for (int64_t first = 0; first < pixels; first += PIECE)
-        for (int64_t p = first; p < pixels && p < first + PIECE; p++)
-            memcpy(to + p * to_pixel, from + p * from_pixel, (size_t)channels * sizeof *to);
 }
 
 static enum status forward(void *state, const struct kernel_args *args)
 {
-    const struct concat *c = state;
-    const int64_t *channels = c->channels, all = channels[0] + channels[1];
-    for (int k = 0; k < 2; k++)
-        copy_channels((float *)args->y + k * channels[0], all, args->x[k], channels[k], channels[k], c->pixels);
-    clock_lap(c->backend, CLOCK_REORDER);
+    const struct layer_state *s = state;
+    const int64_t a = shape_width(&s->x.shape), b = shape_width(&s->second.shape), pixels = s->x.count / a;
+    copy_rows(args->y, a + b, args->x[0], a, a, pixels);
+    copy_rows((float *)args->y + a, a + b, args->x[1], b, b, pixels);
+    clock_lap(s->backend, CLOCK_REORDER);
     return ST_OK;
 }
 
 static enum status backward(void *state, const struct kernel_args *args)
 {
-    const struct concat *c = state;
-    const int64_t *channels = c->channels, all = channels[0] + channels[1];
-    for (int k = 0; k < 2; k++)
-        if (args->dx[k])
-            copy_channels(args->dx[k], channels[k], (const float *)args->dy + k * channels[0], all, channels[k],
-                          c->pixels);
-    clock_lap(c->backend, CLOCK_REORDER);
+    const struct layer_state *s = state;
+    const int64_t a = shape_width(&s->x.shape), b = shape_width(&s->second.shape), pixels = s->x.count / a;
+    if (args->dx[0]) copy_rows(args->dx[0], a, args->dy, a + b, a, pixels);
+    if (args->dx[1]) copy_rows(args->dx[1], b, (const float *)args->dy + a, a + b, b, pixels);
+    clock_lap(s->backend, CLOCK_REORDER);
     return ST_OK;
 }
 

@@ -82,13 +82,13 @@ void copy_bytes(void *to, const void *from, size_t bytes)
         memcpy((char *)to + i, (const char *)from + i, (size_t)lesser(piece, count - i));
 }
 
-void copy_rows(float *to, int64_t count, const float *from, int64_t stride, int64_t rows)
+void copy_rows(float *to, int64_t to_row, const float *from, int64_t from_row, int64_t count, int64_t rows)
 {
     const int64_t pieces = pieces_of(count);
 #pragma omp parallel for collapse(2) schedule(static)
     for (int64_t r = 0; r < rows; r++)
         for (int64_t p = 0; p < pieces; p++)
-            memcpy(to + r * count + p * PIECE, from + r * stride + p * PIECE,
+            memcpy(to + r * to_row + p * PIECE, from + r * from_row + p * PIECE,
                    (size_t)lesser(PIECE, count - p * PIECE) * sizeof *to);
 }
 

@@ -129,8 +129,8 @@ void relu_apply(float *out, const float *x, int64_t count);
 void sum_into(float *out, const float *a, const float *b, int64_t count);
 
 void copy_bytes(void *to, const void *from, size_t bytes);
-/* Copies rows rows of count floats, stride floats apart, to contiguous rows. */
-void copy_rows(float *to, int64_t count, const float *from, int64_t stride, int64_t rows);
+/* Copies the first count floats of rows rows, which are so many floats apart. */
+void copy_rows(float *to, int64_t to_row, const float *from, int64_t from_row, int64_t count, int64_t rows);
 void fill_words(uint32_t *to, uint32_t pattern, size_t words);
 /* Writes to each page, from all threads. */
 void touch_pages(void *block, size_t bytes);

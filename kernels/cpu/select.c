@@ -17,7 +17,7 @@ static enum status forward(void *state, const struct kernel_args *args)
 {
     const struct layer_state *s = state;
     const int64_t width = s->y.elements, token = node_integer(s->node, "token");
-    copy_rows(args->y, width, (const float *)args->x[0] + token * width, s->x.elements, s->x.batch);
+    copy_rows(args->y, width, (const float *)args->x[0] + token * width, s->x.elements, width, s->x.batch);
     clock_lap(s->backend, CLOCK_OTHER);
     return ST_OK;
 }

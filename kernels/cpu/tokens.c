@@ -3,7 +3,6 @@
  *
  * Contract: gradients of parameters are summed over the samples in ascending order in float. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "cpu.h"
 #include "element_loops.h"
@@ -13,12 +12,8 @@ static enum status class_token_forward(void *state, const struct kernel_args *ar
 {
     const struct layer_state *s = state;
     const int64_t width = shape_width(&s->x.shape);
-    for (int64_t n = 0; n < s->y.batch; n++)
-        memcpy((float *)args->y + n * s->y.elements, args->parameters[0], (size_t)width * sizeof(float));
-#pragma omp parallel for schedule(static)
-    for (int64_t n = 0; n < s->x.batch; n++)
-        memcpy((float *)args->y + n * s->y.elements + width, (const float *)args->x[0] + n * s->x.elements,
-               (size_t)s->x.elements * sizeof(float));
+    copy_rows(args->y, s->y.elements, args->parameters[0], 0, width, s->y.batch);
+    copy_rows((float *)args->y + width, s->y.elements, args->x[0], s->x.elements, s->x.elements, s->x.batch);
     clock_lap(s->backend, CLOCK_OTHER);
     return ST_OK;
 }
@@ -29,7 +24,8 @@ static enum status class_token_backward(void *state, const struct kernel_args *a
     const int64_t width = shape_width(&s->x.shape);
     const float *dy = args->dy;
     if (args->parts & PART_PARAMS) reduce_pieces(dy, s->y.batch, s->y.elements, width, args->gradients[0]);
-    if (args->parts & PART_INPUT) copy_rows(args->dx[0], s->x.elements, dy + width, s->y.elements, s->x.batch);
+    if (args->parts & PART_INPUT)
+        copy_rows(args->dx[0], s->x.elements, dy + width, s->y.elements, s->x.elements, s->x.batch);
     clock_lap(s->backend, CLOCK_OTHER);
     return ST_OK;
 }

@@ -68,38 +68,27 @@ static enum status add_forward(void *state, const struct kernel_args *args)
     return cuda_queued("add");
 }
 
-struct multiply {
-    struct backend *backend;
-    struct gate_shape shape;
-};
-
-static enum status multiply_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
-                                    struct footprint *footprint, void **state)
+static struct gate_shape gate_of(const struct layer_state *s)
 {
-    const struct extent x = extent_of(graph, node->inputs[0]), other = extent_of(graph, node->inputs[1]);
-    const int64_t channels = shape_width(&x.shape);
-    struct multiply *m = *state = allocate(1, sizeof *m);
-    m->backend = backend;
-    m->shape = (struct gate_shape){x.batch, channels, x.elements / channels, other.elements, channels_first(&x)};
-    *footprint = node->layer->footprint;
-    footprint->implementation = "own";
-    return ST_OK;
+    const int64_t channels = shape_width(&s->x.shape);
+    return (struct gate_shape){s->x.batch, channels, s->x.elements / channels, s->second.elements,
+                               channels_first(&s->x)};
 }
 
 static enum status multiply_forward(void *state, const struct kernel_args *args)
 {
-    const struct multiply *m = state;
-    launch_multiply(cuda_queue(m->backend, CLOCK_OTHER), m->shape, args->x[0], args->x[1], args->y);
+    const struct layer_state *s = state;
+    launch_multiply(cuda_queue(s->backend, CLOCK_OTHER), gate_of(s), args->x[0], args->x[1], args->y);
     return cuda_queued("multiply");
 }
 
 /* The second gradient first, since the first may be written over dy. */
 static enum status multiply_backward(void *state, const struct kernel_args *args)
 {
-    const struct multiply *m = state;
-    const cudaStream_t stream = cuda_queue(m->backend, CLOCK_OTHER);
-    if (args->dx[1] != NULL) launch_gate_gradient(stream, m->shape, args->x[0], args->dy, args->dx[1]);
-    if (args->dx[0] != NULL) launch_multiply(stream, m->shape, args->dy, args->x[1], args->dx[0]);
+    const struct layer_state *s = state;
+    const cudaStream_t stream = cuda_queue(s->backend, CLOCK_OTHER);
+    if (args->dx[1] != NULL) launch_gate_gradient(stream, gate_of(s), args->x[0], args->dy, args->dx[1]);
+    if (args->dx[0] != NULL) launch_multiply(stream, gate_of(s), args->dy, args->x[1], args->dx[0]);
     return cuda_queued("gradients of multiply");
 }
 
@@ -175,6 +164,6 @@ static enum status flatten_backward(void *state, const struct kernel_args *args)
 const struct kernel cuda_relu = {true, relu_prepare, relu_forward, relu_backward, free};
 const struct kernel cuda_elementwise = {true, layer_state_prepare, elementwise_forward, elementwise_backward, free};
 const struct kernel cuda_add = {true, layer_state_prepare, add_forward, NULL, free};
-const struct kernel cuda_multiply = {true, multiply_prepare, multiply_forward, multiply_backward, free};
+const struct kernel cuda_multiply = {true, layer_state_prepare, multiply_forward, multiply_backward, free};
 const struct kernel cuda_dropout = {true, layer_state_prepare, dropout_forward, dropout_backward, free};
 const struct kernel cuda_flatten = {true, flatten_prepare, flatten_forward, flatten_backward, free};
