@@ -26,8 +26,8 @@ enum status bundle_collect(struct bundle *bundle, int runs, const char *const *r
 /* describe.c: adds README.md and ro-crate-metadata.json (RO-Crate 1.1), from the runs and files so far. */
 enum status bundle_describe(struct bundle *bundle);
 
-/* Adds a file with that text (which the bundle copies), or with the content of path; a copy of one that is there is left
- * out. ST_SPEC: another run has that name. */
+/* Adds a file with that text (which the bundle copies), or with the content of path; a copy of one that is there is
+ * left out. ST_SPEC: another run has that name. */
 enum status bundle_add(struct bundle *bundle, const char *name, const char *path, const char *text);
 
 /* bundle_verify.c: unpacks a bundle into a temporary folder, checks each file by its digest, verifies each run
