@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <omp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -26,41 +28,73 @@ struct result_reading {
     const char *progress;
 };
 
-/* The process: writes a number after the other, and ends with one that failed, since a damaged file may have left the
- * library in any state. */
-static _Noreturn void read_on(const struct result_reading *r, size_t first, int to)
+/* A process and what it writes; pid -1: it could not be started. */
+struct reader {
+    pid_t pid;
+    FILE *in;
+};
+
+/* The process: writes what it makes of every step-th one, and ends with one that failed, since a damaged file may have
+ * left the library in any state. */
+static _Noreturn void read_on(const struct result_reading *r, size_t first, size_t step, int to)
 {
     FILE *out = fdopen(to, "w");
     bool going = out;
-    for (size_t i = first; going && i < r->count; i++) {
+    for (size_t i = first; going && i < r->count; i += step) {
         json_auto_t *made = r->read(r->of, i);
         going = json_dumpf(made, out, JSON_ENCODE_ANY) == 0 && fflush(out) == 0 && !r->failed(made);
     }
     _exit(out ? 0 : ST_FAILED);
 }
 
-/* Appends to made what a process makes of the next ones. Returns how the process ended: its exit code, 128 + n for
- * signal n, -1: it could not be started. */
-static int read_some(const struct result_reading *r, json_t *made)
+static struct reader reader_start(const struct result_reading *r, size_t first, size_t step)
 {
-    int ends[2], state = 0;
-    if (pipe2(ends, O_CLOEXEC) != 0) return -1;
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) return (struct reader){-1, NULL};
     fflush(NULL);
-    const pid_t worker = fork();
-    if (worker == 0) read_on(r, json_array_size(made), ends[1]);
+    const pid_t pid = fork();
+    if (pid == 0) read_on(r, first, step, ends[1]);
     close(ends[1]);
     FILE *in = fdopen(ends[0], "r");
-    json_t *one;
-    while (in && (one = json_loadf(in, JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK, NULL))) {
+    if (!in) close(ends[0]);
+    return (struct reader){pid, in};
+}
+
+/* How it ended: its exit code, 128 + n for signal n, -1: it could not be started. */
+static int reader_end(const struct reader *reader)
+{
+    int state = 0;
+    pid_t waited = reader->pid;
+    if (reader->in) fclose(reader->in);
+    while (reader->pid > 0 && (waited = waitpid(reader->pid, &state, 0)) < 0 && errno == EINTR) {
+    }
+    if (waited < 0) return -1;
+    return WIFSIGNALED(state) ? 128 + WTERMSIG(state) : WEXITSTATUS(state);
+}
+
+/* Appends to made what processes make of the next ones, in turn, to the first that one of them does not make. Returns
+ * how that process ended. */
+static int read_some(const struct result_reading *r, json_t *made)
+{
+    enum { READERS = 16 };
+    struct reader reader[READERS] = {{-1, NULL}};
+    const size_t first = json_array_size(made), left = r->count - first, cores = (size_t)omp_get_num_procs(),
+                 most = cores < READERS ? cores : READERS, readers = left < most ? left : most;
+    size_t at = 0;
+    int ended = 0;
+    for (size_t i = 0; i < readers; i++) reader[i] = reader_start(r, first + i, readers);
+    for (json_t *one;; at = (at + 1) % readers) {
+        one = reader[at].in ? json_loadf(reader[at].in, JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK, NULL) : NULL;
+        if (!one) break;
         ADD(made, one);
         work_report(r->progress, (double)json_array_size(made), (double)r->count);
     }
-    in ? fclose(in) : close(ends[0]);
-    pid_t waited = worker;
-    while (worker > 0 && (waited = waitpid(worker, &state, 0)) < 0 && errno == EINTR) {
+    for (size_t i = 0; i < readers; i++) {
+        if (i != at && reader[i].pid > 0) kill(reader[i].pid, SIGKILL);
+        const int code = reader_end(&reader[i]);
+        if (i == at) ended = code;
     }
-    if (waited < 0 || worker < 0) return -1;
-    return WIFSIGNALED(state) ? 128 + WTERMSIG(state) : WEXITSTATUS(state);
+    return ended;
 }
 
 /* An array of what is made of each; of one that ends its process, what lost() makes. */
