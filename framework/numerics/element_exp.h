@@ -8,7 +8,6 @@
 #pragma once
 
 #include <math.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "numerics/everywhere.h"

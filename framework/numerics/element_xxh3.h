@@ -9,8 +9,6 @@
  * Contract: the bits of libxxhash's XXH3_128bits() (tests/numerics/test_xxh3.c). Machines are little-endian. */
 #pragma once
 
-#include <stdint.h>
-
 #include "numerics/everywhere.h"
 
 enum { XXH3_SHORT = 240, XXH3_LANES = 8, XXH3_STRIPE = 64, XXH3_STRIPES = 16 };

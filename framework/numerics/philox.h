@@ -4,8 +4,6 @@
  * threads. */
 #pragma once
 
-#include <stdint.h>
-
 #include "numerics/everywhere.h"
 
 struct philox {

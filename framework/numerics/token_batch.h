@@ -2,8 +2,6 @@
  * ids, row 1 segment ids, row 2 the mask: 1 for a token, 0 for padding. */
 #pragma once
 
-#include <stdint.h>
-
 #include "numerics/everywhere.h"
 
 enum { TOKEN_IDS, TOKEN_SEGMENTS, TOKEN_MASK, TOKEN_ROWS };
