@@ -118,6 +118,7 @@ const char *list_verdict(const char *path, struct region *region)
     const char *end = strrchr(path, '/'), *folder = end ? region_text(region, "%.*s", (int)(end - path), path) : ".";
     const char **file = NULL;
     const int files = add_folder(&file, 0, folder, region);
+    if (!file) return "none: not a whole run";
     if (files > MOST) return region_text(region, "rematch list %s has it: the folder has %d files", folder, files);
     json_auto_t *rows = result_rows(file, (size_t)files);
     json_t *row_of = NULL;
