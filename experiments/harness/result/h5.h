@@ -63,8 +63,9 @@ void h5_release(const struct h5 *h5);
 bool h5_exists(struct h5 *h5, const char *path);
 uint64_t h5_rows(struct h5 *h5, const char *path);
 uint64_t h5_rows_stored(struct h5 *h5, const char *path); /* rows that the file stores: all, unless a write failed */
-void h5_read_rows(struct h5 *h5, const char *path, enum number number, size_t width, uint64_t first, uint64_t count,
-                  void *data);
+/* Returns how many rows there are, with those that are not read; 0: refused. */
+uint64_t h5_read_rows(struct h5 *h5, const char *path, enum number number, size_t width, uint64_t first, uint64_t count,
+                      void *data);
 uint64_t h5_width(struct h5 *h5, const char *path); /* elements of a row */
 void h5_expect_rows(struct h5 *h5, const char *path, enum number number, size_t width, uint64_t count);
 const char **h5_read_texts(struct h5 *h5, const char *path, struct region *region, size_t *count);

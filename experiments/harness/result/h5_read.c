@@ -71,8 +71,8 @@ static bool array_open(struct h5 *h5, const char *path, struct array *array)
     *array = (struct array){h5, -1, -1, -1, 0, {0}, 1};
     h5_guard(h5);
     if (h5->broken) return false;
-    if (!h5_exists(h5, path)) return h5_refuse(h5, path, "is missing");
     array->id = H5Dopen2(h5->file, path, H5P_DEFAULT);
+    if (array->id < 0 && !h5_exists(h5, path)) return h5_refuse(h5, path, "is missing");
     if (!h5_check(h5, array->id >= 0, "read", path)) return false;
     array->type = H5Dget_type(array->id);
     array->space = H5Dget_space(array->id);
@@ -140,8 +140,8 @@ static bool array_check(struct h5 *h5, const char *path, const struct array *arr
     return !count || first + count <= array_stored(array, false) || refuse_rows(h5, path, array, first + count);
 }
 
-void h5_read_rows(struct h5 *h5, const char *path, enum number number, size_t width, uint64_t first, uint64_t count,
-                  void *data)
+uint64_t h5_read_rows(struct h5 *h5, const char *path, enum number number, size_t width, uint64_t first, uint64_t count,
+                      void *data)
 {
     array_auto array;
     bool ok = array_open(h5, path, &array) && array_check(h5, path, &array, number, width, first, count);
@@ -149,6 +149,7 @@ void h5_read_rows(struct h5 *h5, const char *path, enum number number, size_t wi
     for (uint64_t i = 0; ok && number == NUMBER_U8 && i < count * width; i++)
         if (((const uint8_t *)data)[i] > 1) ok = h5_refuse(h5, path, "holds a flag other than 0 or 1");
     if (!ok) memset(data, 0, (size_t)count * width * h5_number_bytes(number));
+    return ok ? array.extent[0] : 0;
 }
 
 uint64_t h5_width(struct h5 *h5, const char *path)

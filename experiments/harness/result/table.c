@@ -112,8 +112,7 @@ void table_read(struct h5 *h5, const char *group, const struct field *columns, s
         if (c->number == NUMBER_TEXT) {
             read = h5_read_texts(h5, path, region, &found);
         } else {
-            h5_read_rows(h5, path, c->number, (size_t)c->width, 0, count, gathered);
-            found = h5->broken ? 0 : h5_rows(h5, path);
+            found = h5_read_rows(h5, path, c->number, (size_t)c->width, 0, count, gathered);
         }
         if (!h5->broken && found != count) h5_refuse(h5, path, "has a different number of rows than its table");
         if (h5->broken) break;
