@@ -97,13 +97,14 @@ static int read_some(const struct result_reading *r, json_t *made)
     return ended;
 }
 
-/* An array of what is made of each; of one that ends its process, what lost() makes. */
+/* An array of what is made of each; of one that ends its process, what lost() makes. Where not all processes could be
+ * started, the others went on as far as they could. */
 static json_t *read_apart(const struct result_reading *r, json_t *(*lost)(const void *of, size_t i, int ended))
 {
     json_t *made = json_array();
     for (size_t i; (i = json_array_size(made)) < r->count;) {
         const int ended = read_some(r, made);
-        if (ended || i == json_array_size(made)) ADD(made, lost(r->of, json_array_size(made), ended));
+        if (ended > 0 || i == json_array_size(made)) ADD(made, lost(r->of, json_array_size(made), ended));
     }
     return made;
 }
