@@ -86,6 +86,7 @@ static enum status emit(const struct policy_input *input, struct schedule *sched
     enum status status = ST_OK;
     if (!outcome.selection.member) {
         engines_least(pool);
+        pool_least(pool); /* its arena is known then, so that it is not passed over */
         outcome.selection = pool_select(pool, limit);
     }
     if (outcome.selection.member) {

@@ -1,6 +1,7 @@
 #include "search/optimum.h"
 
 #include <assert.h>
+#include <float.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -125,8 +126,9 @@ static struct solution *solve(struct optimum *o, const bool *cut, struct envelop
         work_report("comparing schedules", i + 1, count * count);
         if (before && last + 1 == count) before[first] = ceiling_before(o, first, envelope.ceiling, region);
     }
+    const bool complete = search.envelope.steps >= 0;
     envelope_free(&search.envelope);
-    if (search.envelope.steps >= 0) return solution;
+    if (complete) return solution;
     solution_destroy(solution);
     return o->solution = NULL;
 }
@@ -163,6 +165,7 @@ struct optimum *optimum_prepare(const struct network *network, enum rng_mode rng
     o->few = CHAIN_FEW;
     o->whole = CHAIN_WHOLE;
     o->many = CHAIN_MANY;
+    o->steps = CHAIN_STEPS;
     NEW(o->region, o->reads, count * 2);
     NEW(o->region, o->reader, count);
     NEW(o->region, o->once, count + 1);
@@ -182,10 +185,15 @@ struct optimum *optimum_prepare(const struct network *network, enum rng_mode rng
     return o;
 }
 
+static const struct front *whole_front(const struct optimum *o)
+{
+    return visit_cell(o, &(struct visit){.last = o->stages.count - 1});
+}
+
 /* The front between low and most bytes as the network's. */
 static void publish(struct optimum *o)
 {
-    const struct front *all = visit_cell(o, &(struct visit){.last = o->stages.count - 1});
+    const struct front *all = whole_front(o);
     double backward = 0;
     for (int i = 0; i < o->network->graph->nodes; i++) backward += network_backward_time(o->network, i);
     const int from = front_at(all, o->low);
@@ -217,18 +225,19 @@ static const bool *choose_cuts(const struct optimum *o, struct region *region)
 }
 
 /* What no point of use is above: the time of the front found, less what is not part of a visit; below low bytes that at
- * low. noise: of sums of the same times in another order. */
+ * low. noise: of sums of the same times in another order; the least number above 0 where
+ * nothing takes time. */
 static struct front ceiling_of(const struct optimum *o, struct region *region)
 {
     const double noise = 1e-9;
-    const struct front *all = visit_cell(o, &(struct visit){.last = o->stages.count - 1});
+    const struct front *all = whole_front(o);
     struct front ceiling = {0, NULL};
     const int at = front_at(all, o->low);
     NEW(region, ceiling.point, (size_t)all->count);
     for (int i = at < 0 ? 0 : at; i < all->count; i++) {
         ceiling.point[ceiling.count] = all->point[i];
         if (i == at) ceiling.point[ceiling.count].peak = 0;
-        ceiling.point[ceiling.count++].time = all->point[i].time * (1 + noise) - o->forward[o->stages.count];
+        ceiling.point[ceiling.count++].time = all->point[i].time * (1 + noise) + DBL_MIN - o->forward[o->stages.count];
     }
     return ceiling;
 }
@@ -237,6 +246,20 @@ static struct solution *solve_few(struct optimum *o)
 {
     return solve(o, choose_cuts(o, o->solved),
                  (struct envelope){.most = o->most, .points = CHAIN_POINTS, .steps = INT64_MAX});
+}
+
+static struct solution *solve_sketch(struct optimum *o)
+{
+    return solve(o, NULL, (struct envelope){.most = o->most, .points = CHAIN_SKETCH_POINTS, .steps = INT64_MAX});
+}
+
+/* Some visits; every visit, as a sketch, where no schedule of those keeps the limit. */
+static struct solution *solve_roughly(struct optimum *o)
+{
+    struct solution *few = solve_few(o);
+    if (whole_front(o)->count || o->alternatives > o->many) return few;
+    solution_destroy(few);
+    return solve_sketch(o);
 }
 
 static void begin(struct optimum *o, size_t low, size_t most)
@@ -257,10 +280,7 @@ void optimum_sketch(struct optimum *o, size_t most)
     }
     begin(o, 0, most);
     o->exact = false;
-    o->solution =
-        o->alternatives > o->many
-            ? solve_few(o)
-            : solve(o, NULL, (struct envelope){.most = most, .points = CHAIN_SKETCH_POINTS, .steps = INT64_MAX});
+    o->solution = o->alternatives > o->many ? solve_few(o) : solve_sketch(o);
     publish(o);
 }
 
@@ -269,27 +289,26 @@ bool optimum_none_within(struct optimum *o, size_t most)
     if (o->alternatives <= o->few || o->alternatives > o->many) return false;
     begin(o, 0, most);
     o->exact = false;
-    o->solution = solve_few(o);
+    o->solution = solve_roughly(o);
     publish(o);
-    if (!o->front.count) optimum_sketch(o, most);
     return !o->front.count;
 }
 
 void optimum_between(struct optimum *o, size_t low, size_t most)
 {
-    struct solution *few = NULL;
+    struct solution *rough = NULL;
     struct front ceiling = {0, NULL};
     begin(o, low, most);
     if (o->alternatives > o->few) {
-        few = solve_few(o);
+        rough = solve_roughly(o);
         ceiling = ceiling_of(o, o->solved);
     }
     o->exact = o->alternatives <= (most == SIZE_MAX && o->distinct ? o->whole : o->many) &&
-               solve(o, NULL, (struct envelope){.most = most, .ceiling = &ceiling, .steps = CHAIN_STEPS});
+               solve(o, NULL, (struct envelope){.most = most, .ceiling = &ceiling, .steps = o->steps});
     if (o->exact)
-        solution_destroy(few);
+        solution_destroy(rough);
     else
-        o->solution = few ? few : solve_few(o);
+        o->solution = rough ? rough : solve_few(o);
     publish(o);
 }
 

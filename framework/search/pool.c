@@ -231,8 +231,8 @@ static bool fits(struct pool *pool, struct member *member, size_t limit, int *se
     return arena <= limit;
 }
 
-/* After the first POOL_PLACED, members that would not fit if they took as much above their live peak are passed over.
- */
+/* After the first POOL_PLACED, members that would not fit if they took as much above their live peak are passed over,
+ * but those whose arena is known. */
 struct selection pool_select(struct pool *pool, size_t limit)
 {
     region_auto *region = region_create();
@@ -243,7 +243,7 @@ struct selection pool_select(struct pool *pool, size_t limit)
     const int count = list_members(pool, limit, by_time, region, &list);
     if (count) selection.fastest = list[0];
     for (int i = 0; i < count && !selection.member; i++) {
-        if (selection.tries >= POOL_PLACED && list[i]->point.peak > most) continue;
+        if (selection.tries >= POOL_PLACED && list[i]->point.peak > most && !list[i]->arena) continue;
         selection.tries++;
         if (fits(pool, list[i], limit, &searched, &over))
             selection.member = list[i];

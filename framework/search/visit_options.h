@@ -14,6 +14,7 @@ struct optimum {
     double alternatives; /* that an exact solution compares, each with fronts of up to thousands of points */
     /* alternatives: up to few are compared at once, above many, or whole for a whole front, not exactly; preset */
     double few, many, whole;
+    int64_t steps; /* comparisons of an exact solution below a ceiling at most; preset */
     struct stages stages;
     bool distinct;             /* no stretches are equal */
     struct solution *solution; /* the fronts of all stretches */

@@ -105,6 +105,32 @@ Test(large_optimum, is_the_same_below_a_ceiling, .timeout = 600)
     }
 }
 
+/* Where comparisons run out, the front is an approximation and says so; where no schedule of few visits keeps the
+ * limit, its least memory is still exact. */
+Test(large_optimum, is_approximate_where_comparisons_run_out, .timeout = 600)
+{
+    struct source source = {.seed = 15};
+    for (int c = 0; c < 30; c += THINNING) {
+        struct any_chain any;
+        any_chain_open(&any, &source, c % 3, 8 + c);
+        struct optimum *o = optimum_prepare(any.network, RNG_COUNTER), *exact = optimum_solve(any.network, RNG_COUNTER);
+        const size_t least = exact->front.point[0].peak;
+        o->few = 0;
+        o->steps = 0;
+        optimum_within(o, least);
+        cr_expect(!o->exact && optimum_approximation(o, o->region), "chain %d", c);
+        cr_assert(o->front.count == 1 && o->front.point[0].peak == least, "chain %d: %d points within %zu", c,
+                  o->front.count, least);
+        check_front(o, "comparisons ran out");
+        optimum_within(o, SIZE_MAX);
+        cr_expect(!o->exact && reaches(&exact->front, &o->front), "chain %d", c);
+        check_front(o, "comparisons ran out");
+        optimum_destroy(o);
+        optimum_destroy(exact);
+        any_chain_close(&any);
+    }
+}
+
 /* Solved approximately, every point is a schedule of so many bytes and so much time, none better than the front. */
 Test(large_optimum, approximations_are_schedules_and_not_ahead, .timeout = 600)
 {

@@ -8,6 +8,7 @@
 #include "policies/rivals.h"
 #include "search/drops.h"
 #include "search/improve.h"
+#include "search/limits.h"
 #include "tests/support/graph_families.h"
 #include "tests/support/policy_text.h"
 #include "tests/support/simulated.h"
@@ -143,6 +144,27 @@ static void check_misplaced(const struct network *network, const char *what)
 }
 
 Test(pool, what_cannot_be_placed_is_not_taken, .timeout = 300) { check_all(14, 12, 9, check_misplaced); }
+
+/* Of more schedules than are placed for one answer, the one of least arena is not passed over, although its live peak
+ * is above what the others let expect. */
+Test(pool, the_least_is_kept_where_most_cannot_be_placed)
+{
+    enum { MEMBERS = 3 * POOL_PLACED };
+    const size_t limit = 1 << 20;
+    struct bound_net b = net_bind(&nets[0], RELU_OUTPUT);
+    struct pool *pool = pool_create(b.network, &usual);
+    NEW(pool->region, pool->member, MEMBERS);
+    pool->members = MEMBERS;
+    for (int i = 0; i < MEMBERS; i++)
+        pool->member[i] =
+            (struct member){.point = {limit - (size_t)i, i}, .at = -1, .quick = 2 * limit, .arena = 2 * limit};
+    struct member *last = &pool->member[MEMBERS - 1];
+    last->quick = last->arena = limit;
+    cr_expect(pool_least(pool) == last && pool_select(pool, limit).member == last);
+    cr_expect(!pool_select(pool, limit - 1).member);
+    pool_destroy(pool);
+    net_release(&b);
+}
 
 /* A search's sequence keeps its limit, takes the time that lowering says, and is no slower than where it began. */
 static void check_sequence(const struct step_model *m, const struct sequence *sequence, size_t limit, double most,
