@@ -5,6 +5,7 @@ import datetime
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import tempfile
@@ -36,7 +37,8 @@ def note_answer(answer, words):
 
 def ask(*arguments, seconds=None, of=()):
     """The JSON of `rematch plan ARGUMENTS --json`; ends the script where the command fails. Where seconds are given, None in
-    place of a plan that takes longer or whose budget no schedule keeps. of: words for its rows of numbers."""
+    place of a plan that takes longer or whose budget no schedule keeps. of: words for its rows of numbers, in which files of
+    written() are FILE."""
     try:
         done = subprocess.run([PROGRAM, "plan", *arguments, "--json"], stdout=subprocess.PIPE, timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -46,7 +48,8 @@ def ask(*arguments, seconds=None, of=()):
     if done.returncode:
         sys.exit(done.returncode)
     answer = json.loads(done.stdout)
-    note_answer(answer, [*of, *(word for word in arguments if "=" in word)])
+    words = [re.sub(rf"{re.escape(tempfile.gettempdir())}/\w+", "FILE", word) for word in arguments if "=" in word]
+    note_answer(answer, [*of, *words])
     return answer
 
 

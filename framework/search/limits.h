@@ -18,7 +18,7 @@ enum {
     CHAIN_FEW = 60000,            /* alternatives up to which every visit is solved at once */
     CHAIN_MANY = 20000000,        /* and after some visits, whose front is a ceiling */
     CHAIN_WHOLE = 3000000,        /* the same of a whole front, which the ceiling bounds less */
-    CHAIN_STEPS = 300000000,      /* comparisons of envelopes under a ceiling, about 80 ns each */
+    CHAIN_STEPS = 300000000,      /* comparisons of envelopes under a ceiling, up to 80 ns each */
     CHAIN_CUTS = 32,              /* stages before which passes end, of more alternatives than these */
     CHAIN_CUT_STAGES = 6,         /* least distance of two of them */
     CHAIN_NEAR = 4,               /* stages of passes that may end anywhere there */

@@ -225,8 +225,8 @@ static const bool *choose_cuts(const struct optimum *o, struct region *region)
 }
 
 /* What no point of use is above: the time of the front found, less what is not part of a visit; below low bytes that at
- * low. noise: of sums of the same times in another order; the least number above 0 where
- * nothing takes time. */
+ * low. noise: of sums of the same times in another order; the least number above 0
+ * where nothing takes time. */
 static struct front ceiling_of(const struct optimum *o, struct region *region)
 {
     const double noise = 1e-9;
@@ -316,12 +316,13 @@ const char *optimum_approximation(const struct optimum *o, struct region *region
 {
     const double share = o->alternatives / CHAIN_WHOLE;
     if (o->exact) return NULL;
+    const char *const what =
+        region_text(region, "an approximation, as the whole front would take about %s and %s exactly",
+                    DURATION_TEXT(WHOLE_NS * pow(share, TIME_GROWTH)), BYTES_TEXT(WHOLE_BYTES * share));
+    if (!o->solution->cut) return region_text(region, "%s: fronts have up to %d points", what, CHAIN_SKETCH_POINTS);
     return region_text(
-        region,
-        "an approximation, as the whole front would take about %s and %s exactly: checkpoints lie before "
-        "one of %d stages or up to %d stages on, and fronts have up to %d points",
-        DURATION_TEXT(WHOLE_NS * pow(share, TIME_GROWTH)), BYTES_TEXT(WHOLE_BYTES * share), stages_a_cut(o), CHAIN_NEAR,
-        CHAIN_POINTS);
+        region, "%s: checkpoints lie before one of %d stages or up to %d stages on, and fronts have up to %d points",
+        what, stages_a_cut(o), CHAIN_NEAR, CHAIN_POINTS);
 }
 
 void optimum_within(struct optimum *o, size_t most) { optimum_between(o, 0, most); }
