@@ -9,6 +9,8 @@
 
 #include <stdlib.h>
 
+static const long WORK = 100L * 1000 * 1000;
+
 /* All shares, with the total and without, without noise and with. */
 enum { SHARES = 9, PREORDERS = 4 * SHARES };
 
@@ -27,6 +29,15 @@ static enum found run_all(struct search *s, size_t capacity, long limit, long al
     return found;
 }
 
+/* The same with limits that double, until one decides or the work is done. */
+static enum found run_turns(struct search *s, size_t capacity, long limit, long work)
+{
+    const long all = work;
+    enum found found = UNDECIDED;
+    for (; found == UNDECIDED && work > 0; limit *= 2) found = run_all(s, capacity, limit, all, &work);
+    return found;
+}
+
 static size_t keep(const struct search *s, struct buffer *buffer)
 {
     size_t extent = 0;
@@ -40,14 +51,13 @@ static size_t keep(const struct search *s, struct buffer *buffer)
 /* Sizes, and so extents, are multiples of step. */
 static size_t minimise(struct search *s, struct buffer *buffer, size_t extent, size_t *bound, size_t step)
 {
-    const long least = 16L * s->boxes * s->boxes; /* enough to place each box once */
-    long all = 700L * 1000 * 1000, work = all;
-    enum found found = UNDECIDED;
-    for (long limit = least; found == UNDECIDED && work > 0; limit *= 2) found = run_all(s, *bound, limit, all, &work);
+    const long once = (long)s->boxes * s->boxes; /* enough to place each box once, as a rule */
+    const long all = 11 * WORK;
+    long work = all;
+    enum found found = run_turns(s, *bound, once, 7 * WORK);
     if (found == FOUND) return keep(s, buffer);
     if (found == IMPOSSIBLE) *bound += step;
-    work = all = 1100L * 1000 * 1000;
-    for (long limit = least; *bound < extent && work > 0;) {
+    for (long limit = once; *bound < extent && work > 0;) {
         const size_t gap = (extent - *bound) / step, capacity = extent - (gap + 7) / 8 * step;
         found = run_all(s, capacity, limit, all, &work);
         if (found == FOUND) extent = keep(s, buffer);
@@ -82,9 +92,10 @@ static int by_rank(const void *x, const void *y, void *search)
     return p != q ? (p > q ? -1 : 1) : i - j;
 }
 
-/* Searches with the buffers of at least `least` bytes alone; the others, by falling area, take the lowest gaps. Small
- * buffers hardly matter to the extent, but would multiply the placements to be searched. */
-static size_t place_large_first(struct search *s, struct buffer *buffer, size_t extent, size_t bound, size_t least)
+/* Searches with the buffers of at least `least` bytes alone; the others, by falling rank, take the lowest gaps. Small
+ * buffers hardly matter to the extent, but would multiply the placements to be searched. Lowers *extent where all end
+ * below it. */
+static enum found place_large_first(struct search *s, struct buffer *buffer, size_t *extent, size_t bound, size_t least)
 {
     region_auto *region = region_create();
     struct buffer *large;
@@ -93,31 +104,27 @@ static size_t place_large_first(struct search *s, struct buffer *buffer, size_t 
     for (int i = 0; i < s->boxes; i++)
         if (buffer[i].bytes >= least) large[count++] = buffer[i];
     struct search alone = canonical_create(large, count, region);
-    const long all = 100L * 1000 * 1000;
-    long work = all;
-    if (run_all(&alone, bound, 16L * count * count, all, &work) == FOUND) {
-        struct spots spots = spots_create((size_t)s->boxes, s->sections, region);
-        size_t top = 0;
-        for (int i = 0; i < s->boxes; i++) {
-            s->all[i] = i;
-            if (buffer[i].bytes < least) continue;
-            s->box[i].offset = alone.box[next++].offset;
-            add_box(&spots, &s->box[i]);
-        }
-        canonical_rank(s, (struct preorder){.share = 0.5});
-        qsort_r(s->all, (size_t)s->boxes, sizeof *s->all, by_rank, s);
-        for (int k = 0; k < s->boxes; k++) {
-            struct box *b = &s->box[s->all[k]];
-            if (b->bytes < least) {
-                b->offset = spots_gap(&spots, b->from, b->to - 1, b->bytes, false);
-                add_box(&spots, b);
-            }
-            if (b->offset + b->bytes > top) top = b->offset + b->bytes;
-        }
-        if (top < extent) extent = keep(s, buffer);
-    }
+    const long once = (long)count * count;
+    const enum found found = run_turns(&alone, bound, once, once > WORK / 8 ? 8 * once : WORK);
     free(alone.change);
-    return extent;
+    if (found != FOUND) return found;
+    struct spots spots = spots_create((size_t)s->boxes, s->sections, region);
+    size_t top = 0;
+    for (int i = 0; i < s->boxes; i++) {
+        if (buffer[i].bytes < least) continue;
+        s->box[i].offset = alone.box[next++].offset;
+        add_box(&spots, &s->box[i]);
+    }
+    for (int k = 0; k < s->boxes; k++) {
+        struct box *b = &s->box[s->all[k]];
+        if (b->bytes < least) {
+            b->offset = spots_gap(&spots, b->from, b->to - 1, b->bytes, false);
+            add_box(&spots, b);
+        }
+        if (b->offset + b->bytes > top) top = b->offset + b->bytes;
+    }
+    if (top < *extent) *extent = keep(s, buffer);
+    return found;
 }
 
 size_t placement_search(struct buffer *buffer, int buffers, size_t extent, size_t *bound)
@@ -130,11 +137,16 @@ size_t placement_search(struct buffer *buffer, int buffers, size_t extent, size_
     struct search s = canonical_create(buffer, buffers, region);
     size_t step = 0;
     for (int i = 0; i < buffers; i++) step = common_divisor(step, buffer[i].bytes);
-    for (int shift = 8; shift <= 16 && extent > *bound; shift += 2) {
+    for (int i = 0; i < buffers; i++) s.all[i] = i;
+    canonical_rank(&s, (struct preorder){.share = 0.75});
+    qsort_r(s.all, (size_t)buffers, sizeof *s.all, by_rank, &s);
+    enum found found = FOUND; /* else more buffers are not placed either */
+    for (int shift = 6; shift <= 12 && extent > *bound && found == FOUND; shift += 2) {
         int large = 0;
         for (int i = 0; i < buffers; i++) large += buffer[i].bytes >= *bound >> shift;
-        if (large <= BUFFERS_MAX) extent = place_large_first(&s, buffer, extent, *bound, *bound >> shift);
+        found = large > BUFFERS_MAX ? UNDECIDED : place_large_first(&s, buffer, &extent, *bound, *bound >> shift);
     }
+    if (found == IMPOSSIBLE) *bound += step;
     if (extent > *bound && buffers <= BUFFERS_MAX) extent = minimise(&s, buffer, extent, bound, step);
     free(s.change);
     return extent;
