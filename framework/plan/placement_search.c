@@ -12,7 +12,7 @@
 /* What searches may visit. A pass of a preorder that places each box once takes up to 2.6 times the square of the
  * boxes. Of large buffers alone: runs, and the preorders that they begin with; on plans of ResNets of 330 to 1001
  * layers these find a placement within the live peak in the fewest. */
-static const long WORK = 100L * 1000 * 1000;
+static const long WORK = 100L * 1000 * 1000, LARGE_WORK = 800L * 1000 * 1000;
 enum { PASSES = 3, LARGE_RUNS = 4, LARGE_FIRST = 7, LARGE_STEP = 29 };
 
 /* All shares, with the total and without, without noise and with. */
@@ -131,7 +131,8 @@ static size_t add_small(struct search *s, struct buffer *buffer, size_t extent, 
 /* Searches with the buffers of at least `least` bytes alone, for placements that the others do not raise: small buffers
  * hardly matter to the extent, but would multiply the placements to be searched. Returns IMPOSSIBLE where these alone
  * cannot be placed within the bound. */
-static enum found place_large_first(struct search *s, struct buffer *buffer, size_t *extent, size_t bound, size_t least)
+static enum found place_large_first(struct search *s, struct buffer *buffer, size_t *extent, size_t bound, size_t least,
+                                    long *work)
 {
     region_auto *region = region_create();
     struct buffer *large;
@@ -141,12 +142,10 @@ static enum found place_large_first(struct search *s, struct buffer *buffer, siz
         if (buffer[i].bytes >= least) large[count++] = buffer[i];
     struct search alone = canonical_create(large, count, region);
     const long pass = (long)PASSES * count * count, limit = pass > WORK / LARGE_RUNS ? pass : WORK / LARGE_RUNS;
-    const long all = LARGE_RUNS * limit;
-    long work = all;
     enum found found = UNDECIDED;
-    for (int i = 0; i<LARGE_RUNS && * extent> bound && found != IMPOSSIBLE; i++) {
-        found = run(&alone, bound, (LARGE_FIRST + i * LARGE_STEP) % PREORDERS, limit, &work);
-        work_report("placing buffers", (double)(all - work), (double)all);
+    for (int i = 0; i<LARGE_RUNS && * extent> bound && found != IMPOSSIBLE && *work > 0; i++) {
+        found = run(&alone, bound, (LARGE_FIRST + i * LARGE_STEP) % PREORDERS, limit, work);
+        work_report("placing buffers", (double)(LARGE_WORK - *work), (double)LARGE_WORK);
         for (int k = 0, next = 0; k < s->boxes && found == FOUND; k++)
             if (buffer[k].bytes >= least) s->box[k].offset = alone.box[next++].offset;
         if (found == FOUND) *extent = add_small(s, buffer, *extent, least);
@@ -157,9 +156,9 @@ static enum found place_large_first(struct search *s, struct buffer *buffer, siz
 
 size_t placement_search(struct buffer *buffer, int buffers, size_t extent, size_t *bound)
 {
-    /* the recursion is as deep as there are buffers, and the work would not be enough to place more once; of more
-     * small ones nothing is searched, so that it never takes long */
-    enum { BUFFERS_MAX = 10000, SMALL_MAX = 40000 };
+    /* the recursion is as deep as there are large buffers; the work would not be enough to place more than ALL_MAX
+     * once; of more small ones nothing is searched, so that it never takes long */
+    enum { LARGE_MAX = 10000, ALL_MAX = 6600, SMALL_MAX = 40000 };
     if (extent == *bound || buffers > SMALL_MAX) return extent;
     region_auto *region = region_create();
     struct search s = canonical_create(buffer, buffers, region);
@@ -168,16 +167,17 @@ size_t placement_search(struct buffer *buffer, int buffers, size_t extent, size_
     for (int i = 0; i < buffers; i++) s.all[i] = i;
     canonical_rank(&s, (struct preorder){.share = 0.5});
     qsort_r(s.all, (size_t)buffers, sizeof *s.all, by_rank, &s);
+    long work = LARGE_WORK;
     enum found found = UNDECIDED;
     for (int shift = 6, before = 0; shift <= 16 && extent > *bound && found != IMPOSSIBLE; shift += 2) {
         int large = 0;
         for (int i = 0; i < buffers; i++) large += buffer[i].bytes >= *bound >> shift;
-        if (large > before && large <= BUFFERS_MAX && large < buffers)
-            found = place_large_first(&s, buffer, &extent, *bound, *bound >> shift);
+        if (large > before && large <= LARGE_MAX && large < buffers)
+            found = place_large_first(&s, buffer, &extent, *bound, *bound >> shift, &work);
         before = large;
     }
     if (found == IMPOSSIBLE) *bound += step;
-    if (extent > *bound && buffers <= BUFFERS_MAX) extent = minimise(&s, buffer, extent, bound, step);
+    if (extent > *bound && buffers <= ALL_MAX) extent = minimise(&s, buffer, extent, bound, step);
     free(s.change);
     return extent;
 }
