@@ -20,8 +20,8 @@ enum { SHARES = 9, PREORDERS = 4 * SHARES };
 
 static struct preorder preorder_number(int i)
 {
-    return (struct preorder){i / SHARES % 2, i % 4 == 3, (double)(i % SHARES) / (SHARES - 1), i / SHARES / 2,
-                             (uint32_t)i};
+    const int share = i % SHARES, noise = i / SHARES / 2;
+    return (struct preorder){i / SHARES % 2, i % 4 == 3, (double)share / (SHARES - 1), noise, (uint32_t)i};
 }
 
 /* A run with at most limit, and what is left of the work. */
@@ -143,7 +143,8 @@ static enum found place_large_first(struct search *s, struct buffer *buffer, siz
     struct search alone = canonical_create(large, count, region);
     const long pass = (long)PASSES * count * count, limit = pass > WORK / LARGE_RUNS ? pass : WORK / LARGE_RUNS;
     enum found found = UNDECIDED;
-    for (int i = 0; i<LARGE_RUNS && * extent> bound && found != IMPOSSIBLE && *work > 0; i++) {
+    for (int i = 0; *work > 0 && i < LARGE_RUNS && found != IMPOSSIBLE; i++) {
+        if (*extent == bound) break;
         found = run(&alone, bound, (LARGE_FIRST + i * LARGE_STEP) % PREORDERS, limit, work);
         work_report("placing buffers", (double)(LARGE_WORK - *work), (double)LARGE_WORK);
         for (int k = 0, next = 0; k < s->boxes && found == FOUND; k++)
