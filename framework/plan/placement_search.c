@@ -11,24 +11,20 @@
 
 /* What searches may visit. A pass of a preorder that places each box once takes up to 2.6 times the square of the
  * boxes. Of large buffers alone: runs, and the preorders that they begin with; on plans of ResNets of 330 to 1001
- * layers these find a placement within the live peak in the fewest. */
+ * layers these, of the four sequences tried, found placements within the live peak in the fewest. */
 static const long WORK = 100L * 1000 * 1000, LARGE_WORK = 800L * 1000 * 1000;
 enum { PASSES = 3, LARGE_RUNS = 4, LARGE_FIRST = 7, LARGE_STEP = 29 };
 
 /* All shares, with the total and without, without noise and with. */
 enum { SHARES = 9, PREORDERS = 4 * SHARES };
 
-static struct preorder preorder_number(int i)
-{
-    const int share = i % SHARES, noise = i / SHARES / 2;
-    return (struct preorder){i / SHARES % 2, i % 4 == 3, (double)share / (SHARES - 1), noise, (uint32_t)i};
-}
-
-/* A run with at most limit, and what is left of the work. */
-static enum found run(struct search *s, size_t capacity, int preorder, long limit, long *work)
+/* A run of a preorder with at most limit; takes what it did from the work. */
+static enum found run(struct search *s, size_t capacity, int i, long limit, long *work)
 {
     const long most = limit < *work ? limit : *work;
-    const enum found found = canonical_run(s, capacity, preorder_number(preorder), most);
+    const int share = i % SHARES, noise = i / SHARES / 2;
+    const struct preorder preorder = {i / SHARES % 2, i % 4 == 3, (double)share / (SHARES - 1), noise, (uint32_t)i};
+    const enum found found = canonical_run(s, capacity, preorder, most);
     *work -= most - s->work;
     return found;
 }
@@ -41,15 +37,6 @@ static enum found run_all(struct search *s, size_t capacity, long limit, long al
         found = run(s, capacity, i, limit, work);
         work_report("placing buffers", (double)(all - *work), (double)all);
     }
-    return found;
-}
-
-/* The same with limits that double, until one decides or the work is done. */
-static enum found run_turns(struct search *s, size_t capacity, long limit, long work)
-{
-    const long all = work;
-    enum found found = UNDECIDED;
-    for (; found == UNDECIDED && work > 0; limit *= 2) found = run_all(s, capacity, limit, all, &work);
     return found;
 }
 
@@ -68,11 +55,12 @@ static size_t minimise(struct search *s, struct buffer *buffer, size_t extent, s
 {
     /* fewer turns where not all would have one */
     const long square = (long)s->boxes * s->boxes, first = PREORDERS * square > 7 * WORK ? 16 * square : square;
-    const long all = 11 * WORK;
-    long work = all;
-    enum found found = run_turns(s, *bound, first, 7 * WORK);
+    long all = 7 * WORK, work = all;
+    enum found found = UNDECIDED;
+    for (long limit = first; found == UNDECIDED && work > 0; limit *= 2) found = run_all(s, *bound, limit, all, &work);
     if (found == FOUND) return keep(s, buffer);
     if (found == IMPOSSIBLE) *bound += step;
+    work = all = 11 * WORK;
     for (long limit = first; *bound < extent && work > 0;) {
         const size_t gap = (extent - *bound) / step, capacity = extent - (gap + 7) / 8 * step;
         found = run_all(s, capacity, limit, all, &work);
@@ -143,8 +131,7 @@ static enum found place_large_first(struct search *s, struct buffer *buffer, siz
     struct search alone = canonical_create(large, count, region);
     const long pass = (long)PASSES * count * count, limit = pass > WORK / LARGE_RUNS ? pass : WORK / LARGE_RUNS;
     enum found found = UNDECIDED;
-    for (int i = 0; *work > 0 && i < LARGE_RUNS && found != IMPOSSIBLE; i++) {
-        if (*extent == bound) break;
+    for (int i = 0; i != LARGE_RUNS && *work > 0 && *extent != bound && found != IMPOSSIBLE; i++) {
         found = run(&alone, bound, (LARGE_FIRST + i * LARGE_STEP) % PREORDERS, limit, work);
         work_report("placing buffers", (double)(LARGE_WORK - *work), (double)LARGE_WORK);
         for (int k = 0, next = 0; k < s->boxes && found == FOUND; k++)

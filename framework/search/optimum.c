@@ -225,8 +225,7 @@ static const bool *choose_cuts(const struct optimum *o, struct region *region)
 }
 
 /* What no point of use is above: the time of the front found, less what is not part of a visit; below low bytes that at
- * low. noise: of sums of the same times in another order; the least number above 0
- * where nothing takes time. */
+ * low. noise: of sums of the same times in another order; the least number above 0 where nothing takes time. */
 static struct front ceiling_of(const struct optimum *o, struct region *region)
 {
     const double noise = 1e-9;

@@ -29,6 +29,31 @@ Test(optimal, is_not_behind_dtr_on_a_residual_network)
     cli_close(&cli);
 }
 
+/* A ResNet of 251 layers fits where one of 137 does: the least is set by one block, and 6,000 buffers are placed within
+ * the live peak. */
+Test(optimal, least_arena_does_not_grow_with_depth, .timeout = 600)
+{
+    static const int blocks[] = {15, 30};
+    json_int_t arena[2] = {0};
+    char root[256], arguments[768];
+    struct cli cli;
+    cli_open(&cli);
+    cr_assert(getcwd(root, sizeof root) != NULL);
+    for (int k = 0; k < 2; k++) {
+        snprintf(arguments, sizeof arguments,
+                 "plan %s/experiments/plans/resnet-depth.yaml model.parameters.more1=2 model.parameters.more2=%d "
+                 "model.parameters.more3=%d model.parameters.more4=2 'policy={name: optimal, budget: least}' --alone "
+                 "--json",
+                 root, blocks[k], 3 * blocks[k] / 2);
+        json_t *plan = cli_json(&cli, 0, arguments);
+        arena[k] = json_integer_value(json_object_get(plan, "arena_bytes"));
+        cr_assert(arena[k] > 0 && arena[k] == json_integer_value(json_object_get(plan, "live_peak_bytes")));
+        json_decref(plan);
+    }
+    cr_assert(arena[0] == arena[1], "%lld and %lld bytes", (long long)arena[0], (long long)arena[1]);
+    cli_close(&cli);
+}
+
 enum { DEPTH = 4 };
 
 /* U-Net++ (Zhou et al., 2018): node (depth, column) reads all nodes of its depth before it, and one below. */
