@@ -31,7 +31,7 @@ MODELS = os.path.join(HERE, "../models")
 GRAPHS = os.path.join(HERE, "../../tests/torch_graphs")
 TRACES = os.path.join(os.environ.get("REMATCH_DATA", ""), "graphs")
 PROGRAM = os.environ["REMATCH_BIN"]
-ENGINES = ("chain", "dtr", "drops", "states", "windows", "policies")
+ENGINES = ("chain", "dtr", "msps", "drops", "states", "windows", "policies")
 SHARES = (80, 60, 45, 30)  # of store_all's live peak, at which engines are left out
 OTHERS = ("store_all", "sqrt", "chen", "every", "{name: selective, kinds: [weightless]}", "{name: dtr, budget: 60%}",
           "{name: dtr, budget: 40%}", "{name: dtr, budget: least}")

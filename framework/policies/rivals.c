@@ -1,8 +1,11 @@
 #include "policies/rivals.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "policies/slice_rivals.h"
+#include "search/budget.h"
 #include "search/engines.h"
 #include "search/limits.h"
 
@@ -62,8 +65,7 @@ static void add_slices(struct pool *pool)
 
 struct pool *rivals_pool(const struct network *network, const struct plan_options *options, const bool *without)
 {
-    struct pool *pool = pool_create(network, options);
-    for (int e = 0; without && e < ENGINES; e++) pool->without[e] |= without[e];
+    struct pool *pool = pool_create(network, options, without);
     engines_prepare(pool);
     if (network->slice && !pool->without[ENGINE_SLICES]) add_slices(pool);
     if (pool->without[ENGINE_POLICIES]) return pool;
@@ -76,22 +78,76 @@ struct pool *rivals_pool(const struct network *network, const struct plan_option
     return pool;
 }
 
-void rivals_with_budget(struct pool *pool, const struct policy_input *input)
-{
-    const struct policy_settings least = {{0}};
-    const struct policy_input same = {input->network, input->settings, input->options},
-                              smallest = {input->network, &least, input->options};
-    if (pool->without[ENGINE_POLICIES]) return;
-    for (const struct policy *const *policy = policy_table; *policy; policy++)
-        if ((*policy)->fills && strcmp((*policy)->name, "optimal") != 0 && !add_policy(pool, *policy, &same))
-            add_policy(pool, *policy, &smallest);
-}
-
 struct pool *rivals_front(const struct network *network, const struct plan_options *options)
 {
     struct pool *pool = rivals_pool(network, options, NULL);
-    const struct policy_settings least = {{0}};
-    rivals_with_budget(pool, &(struct policy_input){network, &least, options});
     engines_front(pool);
     return pool;
+}
+
+struct outcome {
+    struct selection selection;
+    bool proven; /* it is the fastest of all schedules whose live peak keeps the budget */
+};
+
+static void note_found(const struct pool *pool, const struct outcome *outcome, struct policy_notes *notes)
+{
+    const char *approximation = pool_approximation(pool);
+    const struct member *member = outcome->selection.member;
+    *notes = (struct policy_notes){
+        .live_peak = member->point.peak, .tries = outcome->selection.tries, .lost = outcome->selection.lost};
+    if (member->found_by)
+        snprintf(notes->found, sizeof notes->found, "the schedule of %s%s", member->found_by,
+                 outcome->proven ? "; proven the fastest of any class" : "");
+    else if (outcome->proven)
+        snprintf(notes->found, sizeof notes->found, "proven the fastest of any class");
+    else if (approximation)
+        snprintf(notes->found, sizeof notes->found, "%s", approximation);
+}
+
+/* The fastest that can be placed; where that is not the fastest of all, after searches for lower ones. */
+static struct selection select_placed(struct pool *pool, size_t limit)
+{
+    struct selection selection = pool_select(pool, limit);
+    for (int i = 0; i < POOL_BELOW && selection.fastest && (!selection.member || selection.lost > 0); i++) {
+        const double time = selection.member ? selection.member->point.time : INFINITY;
+        if (!selection.missed || !engines_below(pool, selection.missed - 1, time)) break;
+        selection = pool_select(pool, limit);
+    }
+    return selection;
+}
+
+enum status rivals_emit(const struct policy_input *input, const char *policy, const char *budget, const bool *without,
+                        struct schedule *schedule)
+{
+    const struct plan_options *options = policy_plan_options(input);
+    struct budget given;
+    struct outcome outcome = {.proven = false};
+    TRY(budget_parse(budget ? budget : "least", &given));
+    const bool least = given.kind == BUDGET_LEAST;
+    size_t limit = least ? 0 : budget_room(input->network, &given, options);
+    struct pool *pool = rivals_pool(input->network, options, without);
+    if (least) {
+        engines_least(pool);
+        limit = pool_arena(pool, pool_least(pool));
+    } else {
+        outcome.proven = engines_within(pool, limit) && pool->network == pool->whole;
+    }
+    outcome.selection = select_placed(pool, limit);
+    enum status status = ST_OK;
+    if (!outcome.selection.member) {
+        engines_least(pool);
+        pool_least(pool); /* its arena is known then, so that it is not passed over */
+        outcome.selection = pool_select(pool, limit);
+    }
+    if (outcome.selection.member) {
+        outcome.proven &= !(outcome.selection.lost > 0);
+        pool_schedule(pool, outcome.selection.member, schedule);
+        if (input->notes) note_found(pool, &outcome, input->notes);
+    } else {
+        plan_auto *smallest = pool_plan(pool, pool_least(pool));
+        status = budget_refuse(input->network, &given, options, smallest, policy);
+    }
+    pool_destroy(pool);
+    return status;
 }

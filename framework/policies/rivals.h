@@ -10,8 +10,10 @@
  * without: by enum engine, those left out; NULL: none. */
 struct pool *rivals_pool(const struct network *network, const struct plan_options *options, const bool *without);
 
-/* Adds the schedules of the other policies with a budget for that of input; of one that does not keep it, its least. */
-void rivals_with_budget(struct pool *pool, const struct policy_input *input);
+/* What a policy emits that fills a budget: the fastest schedule of the pool that can be placed within it, for the least
+ * budget that of least arena. ST_SPEC: none keeps it; the error names the smallest that one keeps. */
+enum status rivals_emit(const struct policy_input *input, const char *policy, const char *budget, const bool *without,
+                        struct schedule *schedule);
 
 /* The pool with schedules over the whole range of bytes. */
 struct pool *rivals_front(const struct network *network, const struct plan_options *options);

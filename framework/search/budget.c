@@ -59,12 +59,6 @@ size_t budget_baseline(const struct network *network, const struct plan_options 
     return plan_cost(as_written(network, region), &all, &options->lower).live_peak;
 }
 
-bool budget_keep(struct plan *plan, size_t limit)
-{
-    if (plan->live_peak <= limit && plan->arena_bytes > limit) plan_search_placement(plan);
-    return plan->arena_bytes <= limit;
-}
-
 /* The least percentage, to two decimals, of which bytes are a share. */
 static double percent_of(size_t bytes, size_t baseline)
 {

@@ -24,10 +24,6 @@ size_t budget_baseline(const struct network *network, const struct plan_options 
 /* Bytes that a budget other than the least leaves for the arena. */
 size_t budget_room(const struct network *network, const struct budget *budget, const struct plan_options *options);
 
-/* Whether the placed plan keeps the limit of its arena; where only its placement does not, a better one is looked for,
- * as for a plan that was chosen. So a budget is kept that is what the least budget's plan takes. */
-bool budget_keep(struct plan *plan, size_t limit);
-
 /* ST_SPEC with a message: the policy found no schedule that keeps the budget; the bytes of least, the smallest plan
  * that it found, and the op and the tensors of its peak. */
 enum status budget_refuse(const struct network *network, const struct budget *budget,

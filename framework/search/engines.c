@@ -24,7 +24,7 @@ struct engines {
     size_t all; /* bytes with which DTR evicts nothing; 0: it is not simulated */
 };
 
-const char *const engine_names[ENGINES + 1] = {"chain",   "dtr",      "drops",  "states",
+const char *const engine_names[ENGINES + 1] = {"chain",   "dtr",      "msps",   "drops", "states",
                                                "windows", "policies", "slices", NULL};
 
 static int nodes_of(const struct pool *pool) { return pool->whole->graph->nodes; }
@@ -90,17 +90,21 @@ static void chain_in_time(struct pool *pool, double time)
 static bool add_dtr(struct pool *pool, size_t limit)
 {
     struct engines *e = pool->engines;
-    static const char *const names[DTR_SCORES] = {"dtr", "dtr by h_MSPS"};
+    static const struct {
+        enum engine engine;
+        const char *name;
+    } scores[DTR_SCORES] = {[DTR_SCORE] = {ENGINE_DTR, "dtr"}, [DTR_MSPS] = {ENGINE_MSPS, "dtr by h_MSPS"}};
     bool any = false;
     for (enum dtr_score score = 0; score < DTR_SCORES; score++) {
         region_auto *region = region_create();
         struct schedule schedule = schedule_empty(region);
         struct dtr_result result;
+        if (pool->without[scores[score].engine]) continue;
         e->simulation.score = score;
         if (dtr_simulation_schedule(&e->simulation, limit, &schedule, &result) != ST_OK) continue;
         if (!e->all) e->all = result.peak;
         any = true;
-        pool_add(pool, &schedule, names[score]);
+        pool_add(pool, &schedule, scores[score].name);
     }
     return any;
 }
@@ -112,7 +116,8 @@ static size_t dtr_limits(const struct pool *pool)
     return (size_t)(most < 1 ? 1 : most > DTR_LIMITS ? DTR_LIMITS : most);
 }
 
-/* Also below the limit: a simulation within fewer bytes sometimes takes less time. */
+/* Also above the limit, since what is evicted at its last read is dead before; and below, mostly near to it, since a
+ * placement may need more, and a simulation within fewer bytes sometimes takes less time. */
 static void dtr_within(struct pool *pool, size_t limit, bool wide)
 {
     const size_t all = pool->engines->all, limits = dtr_limits(pool);
@@ -120,7 +125,7 @@ static void dtr_within(struct pool *pool, size_t limit, bool wide)
     add_dtr(pool, limit);
     for (size_t k = 1; wide && k < limits; k++) {
         add_dtr(pool, limit + (all - limit) / limits * k);
-        add_dtr(pool, limit - limit / DTR_BELOW_SHARE / limits * k);
+        add_dtr(pool, limit - limit / DTR_BELOW_SHARE / (limits * limits) * k * k);
     }
 }
 
@@ -230,12 +235,9 @@ void engines_prepare(struct pool *pool)
     const struct schedule all = schedule_store_all(nodes_of(pool), pool->region);
     pool_add(pool, &all, "store_all");
     e->model = step_model_create(pool->whole, &options, pool->region);
-    if (pool->without[ENGINE_DTR]) return;
-    if (pool->stages == nodes_of(pool) && nodes_of(pool) <= STATE_NODES_MAX) return;
-    if (dtr_simulation_create(pool->whole, &options, pool->region, &e->simulation) != ST_OK) return;
-    const size_t limits = dtr_limits(pool);
+    if (pool->without[ENGINE_DTR] && pool->without[ENGINE_MSPS]) return;
+    dtr_simulation_create(pool->whole, &options, pool->region, &e->simulation);
     add_dtr(pool, SIZE_MAX);
-    for (size_t k = 1; k < limits; k++) add_dtr(pool, e->all / limits * k);
 }
 
 static bool search_within(struct pool *pool, size_t limit, enum beam beam)

@@ -30,9 +30,9 @@ enum {
     CHAIN_FRONT_STAGES = 1 << 12, /* of a network whose whole front is found */
 
     /* DTR's simulation. */
-    DTR_LIMITS = 10,     /* over the whole range, of one question */
-    DTR_BELOW_SHARE = 4, /* the part below a limit in which as many are tried */
-    DTR_NODES = 30000,   /* simulated by all limits above it together */
+    DTR_LIMITS = 10,     /* above a limit, and as many below */
+    DTR_BELOW_SHARE = 4, /* the part below a limit in which they are */
+    DTR_NODES = 100000,  /* simulated by all limits above it together */
 
     /* Drops: outputs that are recomputed once. */
     DROPS_WORK = 30000000, /* nodes of all evaluations, about 10 ns each */

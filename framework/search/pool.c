@@ -7,7 +7,7 @@
 #include "search/budget.h"
 #include "search/limits.h"
 
-struct pool *pool_create(const struct network *network, const struct plan_options *options)
+struct pool *pool_create(const struct network *network, const struct plan_options *options, const bool *without)
 {
     struct region *region = region_create();
     struct pool *pool = region_array(region, 1, sizeof *pool);
@@ -15,10 +15,9 @@ struct pool *pool_create(const struct network *network, const struct plan_option
     if (network->slice) pool->whole = network_unsliced(network, region);
     pool->baseline = budget_baseline(network, options);
     pool->stages = stages_find(pool->whole->graph, region).count;
-    if (pool->stages <= CHAIN_STAGES)
-        pool->chain = optimum_prepare(pool->whole, options->lower.rng);
-    else
-        pool->without[ENGINE_CHAIN] = true;
+    for (int e = 0; without && e < ENGINES; e++) pool->without[e] = without[e];
+    pool->without[ENGINE_CHAIN] |= pool->stages > CHAIN_STAGES;
+    if (!pool->without[ENGINE_CHAIN]) pool->chain = optimum_prepare(pool->whole, options->lower.rng);
     return pool;
 }
 

@@ -23,6 +23,7 @@ struct member {
 enum engine {
     ENGINE_CHAIN,
     ENGINE_DTR,
+    ENGINE_MSPS,
     ENGINE_DROPS,
     ENGINE_STATES,
     ENGINE_WINDOWS,
@@ -41,15 +42,15 @@ struct pool {
     struct plan_options options;
     size_t baseline;         /* live bytes of storing everything (budget.h) */
     int stages;              /* of the whole network */
-    struct optimum *chain;   /* of it; NULL: there are more than CHAIN_STAGES stages */
+    struct optimum *chain;   /* of it; NULL: left out, or there are more than CHAIN_STAGES stages */
     struct engines *engines; /* the rest of them */
     bool without[ENGINES];   /* left out */
     struct member *member;
     int members;
 };
 
-/* Without members. options: of the plans to be built. */
-struct pool *pool_create(const struct network *network, const struct plan_options *options);
+/* Without members. options: of the plans to be built; without: by enum engine, those left out, NULL: none. */
+struct pool *pool_create(const struct network *network, const struct plan_options *options, const bool *without);
 void pool_destroy(struct pool *pool);
 
 /* Adds a schedule of any class without its dead recomputations; with them where the batch is in slices. found_by must

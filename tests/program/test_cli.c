@@ -403,7 +403,7 @@ Test(cli, policies_report_their_search)
 {
     static const struct {
         const char *policy, *found;
-    } cases[] = {{"chen", "segments end after "}, {"dtr", " evictions in a simulation with at most "}, {"sqrt", NULL}};
+    } cases[] = {{"chen", "segments end after "}, {"dtr", "the schedule of "}, {"sqrt", NULL}};
     struct cli cli;
     cli_open(&cli);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -152,7 +152,7 @@ Test(pool, the_least_is_kept_where_most_cannot_be_placed)
     enum { MEMBERS = 3 * POOL_PLACED };
     const size_t limit = 1 << 20;
     struct bound_net b = net_bind(&nets[0], RELU_OUTPUT);
-    struct pool *pool = pool_create(b.network, &usual);
+    struct pool *pool = pool_create(b.network, &usual, NULL);
     NEW(pool->region, pool->member, MEMBERS);
     pool->members = MEMBERS;
     for (int i = 0; i < MEMBERS; i++)

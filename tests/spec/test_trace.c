@@ -440,7 +440,7 @@ Test(trace, points_of_the_programme_are_those_of_their_schedules, .timeout = 300
         for (int i = 1; i < t.forwards; i++)
             t.op[i].reads = 1; /* forwards are a chain: backwards read what they like */
         struct network *network = read_step(&t, &spec);
-        struct pool *pool = pool_create(network, &options);
+        struct pool *pool = pool_create(network, &options, NULL);
         stages += pool->stages > 1;
         optimum_within(pool->chain, SIZE_MAX);
         pool_add_chain(pool);

@@ -304,7 +304,7 @@ static enum status add_front(struct plan_summary *s, const struct policy *policy
     if (stages > CHAIN_FRONT_STAGES) return ST_OK;
     struct pool *pool;
     if (stages == graph->nodes) { /* other engines take longer than the front of a chain, and add next to nothing */
-        pool = pool_create(s->job->network, &options);
+        pool = pool_create(s->job->network, &options, NULL);
         optimum_within(pool->chain, SIZE_MAX);
         pool_add_chain(pool);
     } else {
