@@ -116,8 +116,8 @@ static size_t dtr_limits(const struct pool *pool)
     return (size_t)(most < 1 ? 1 : most > DTR_LIMITS ? DTR_LIMITS : most);
 }
 
-/* Also above the limit, since what is evicted at its last read is dead before; and below, mostly near to it, since a
- * placement may need more, and a simulation within fewer bytes sometimes takes less time. */
+/* Also above the limit, since what is evicted at its last read is dead before; just below it, since a placement may
+ * need more; and further below, since a simulation within fewer bytes sometimes takes less time. */
 static void dtr_within(struct pool *pool, size_t limit, bool wide)
 {
     const size_t all = pool->engines->all, limits = dtr_limits(pool);
@@ -125,7 +125,8 @@ static void dtr_within(struct pool *pool, size_t limit, bool wide)
     add_dtr(pool, limit);
     for (size_t k = 1; wide && k < limits; k++) {
         add_dtr(pool, limit + (all - limit) / limits * k);
-        add_dtr(pool, limit - limit / DTR_BELOW_SHARE / (limits * limits) * k * k);
+        add_dtr(pool, limit - limit / DTR_BELOW_SHARE / limits * k);
+        add_dtr(pool, limit - limit / DTR_NEAR_SHARE / limits * k);
     }
 }
 

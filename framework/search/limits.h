@@ -30,8 +30,9 @@ enum {
     CHAIN_FRONT_STAGES = 1 << 12, /* of a network whose whole front is found */
 
     /* DTR's simulation. */
-    DTR_LIMITS = 10,     /* above a limit, and as many below */
+    DTR_LIMITS = 10,     /* above a limit, and as many below it and just below it */
     DTR_BELOW_SHARE = 4, /* the part below a limit in which they are */
+    DTR_NEAR_SHARE = 64, /* the part just below it */
     DTR_NODES = 100000,  /* simulated by all limits above it together */
 
     /* Drops: outputs that are recomputed once. */
