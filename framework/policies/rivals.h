@@ -1,4 +1,5 @@
-/* The pool of `optimal`: what the engines of search/ find, and the schedules of the other policies. */
+/* The pool of policies that fill a budget, and their choice from it: what the engines of search/ find, and the
+ * schedules of the other policies. */
 #pragma once
 
 #include "policies/policy.h"

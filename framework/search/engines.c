@@ -74,9 +74,9 @@ static bool chain_reaches(const struct optimum *o, double time)
 static void chain_in_time(struct pool *pool, double time)
 {
     struct optimum *o = pool->chain;
+    if (pool->without[ENGINE_CHAIN]) return;
     const size_t bound = bounds_find(pool->whole, 1).memory, share = pool->baseline / CHAIN_FIRST_SHARE + 1;
     size_t bytes = share > bound ? share : bound;
-    if (pool->without[ENGINE_CHAIN]) return;
     for (o->most = 0; !chain_reaches(o, time) && o->most < SIZE_MAX; bytes += bytes / 4 + 1)
         optimum_sketch(o, bytes > pool->baseline ? SIZE_MAX : bytes);
     const int at = front_in_time(&o->front, time);
@@ -237,7 +237,7 @@ void engines_prepare(struct pool *pool)
     pool_add(pool, &all, "store_all");
     e->model = step_model_create(pool->whole, &options, pool->region);
     if (pool->without[ENGINE_DTR] && pool->without[ENGINE_MSPS]) return;
-    dtr_simulation_create(pool->whole, &options, pool->region, &e->simulation);
+    if (dtr_simulation_create(pool->whole, &options, pool->region, &e->simulation) != ST_OK) return;
     add_dtr(pool, SIZE_MAX);
 }
 

@@ -7,21 +7,29 @@
 
 #include "tests/support/cli.h"
 
-/* A residual network in 6 GB: schedules of dtr's own search for this budget are faster than those near it. */
+/* The plan of a spec of experiments/plans with these arguments. */
+static json_t *plan_experiment(struct cli *cli, const char *arguments)
+{
+    char root[256], command[1024];
+    cr_assert(getcwd(root, sizeof root) != NULL);
+    snprintf(command, sizeof command, "plan %s/experiments/plans/%s --alone --json", root, arguments);
+    return cli_json(cli, 0, command);
+}
+
+/* A residual network in 6 GB: schedules of DTR's simulation within this budget are faster than those near it. */
 Test(optimal, is_not_behind_dtr_on_a_residual_network)
 {
     static const char *const policies[] = {"dtr", "optimal"};
     double slowdown[2] = {0};
-    char root[256], arguments[640];
+    char arguments[640];
     struct cli cli;
     cli_open(&cli);
-    cr_assert(getcwd(root, sizeof root) != NULL);
     for (int k = 0; k < 2; k++) {
         snprintf(arguments, sizeof arguments,
-                 "plan %s/experiments/plans/published-cnns.yaml model.file=../models/resnet50.yaml batch=184 "
-                 "'policy={name: %s, budget: 6GB}' backend=ref --alone --json",
-                 root, policies[k]);
-        json_t *plan = cli_json(&cli, 0, arguments);
+                 "published-cnns.yaml model.file=../models/resnet50.yaml batch=184 "
+                 "'policy={name: %s, budget: 6GB}' backend=ref",
+                 policies[k]);
+        json_t *plan = plan_experiment(&cli, arguments);
         slowdown[k] = json_number_value(json_object_get(plan, "slowdown"));
         json_decref(plan);
     }
@@ -35,17 +43,15 @@ Test(optimal, least_arena_does_not_grow_with_depth, .timeout = 600)
 {
     static const int blocks[] = {15, 30};
     json_int_t arena[2] = {0};
-    char root[256], arguments[768];
+    char arguments[640];
     struct cli cli;
     cli_open(&cli);
-    cr_assert(getcwd(root, sizeof root) != NULL);
     for (int k = 0; k < 2; k++) {
         snprintf(arguments, sizeof arguments,
-                 "plan %s/experiments/plans/resnet-depth.yaml model.parameters.more1=2 model.parameters.more2=%d "
-                 "model.parameters.more3=%d model.parameters.more4=2 'policy={name: optimal, budget: least}' --alone "
-                 "--json",
-                 root, blocks[k], 3 * blocks[k] / 2);
-        json_t *plan = cli_json(&cli, 0, arguments);
+                 "resnet-depth.yaml model.parameters.more1=2 model.parameters.more2=%d model.parameters.more3=%d "
+                 "model.parameters.more4=2 'policy={name: optimal, budget: least}'",
+                 blocks[k], 3 * blocks[k] / 2);
+        json_t *plan = plan_experiment(&cli, arguments);
         arena[k] = json_integer_value(json_object_get(plan, "arena_bytes"));
         cr_assert(arena[k] > 0 && arena[k] == json_integer_value(json_object_get(plan, "live_peak_bytes")));
         json_decref(plan);
