@@ -1,6 +1,5 @@
 #include "policies/rivals.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -105,18 +104,6 @@ static void note_found(const struct pool *pool, const struct outcome *outcome, s
         snprintf(notes->found, sizeof notes->found, "%s", approximation);
 }
 
-/* The fastest that can be placed; where that is not the fastest of all, after searches for lower ones. */
-static struct selection select_placed(struct pool *pool, size_t limit)
-{
-    struct selection selection = pool_select(pool, limit);
-    for (int i = 0; i < POOL_BELOW && selection.fastest && (!selection.member || selection.lost > 0); i++) {
-        const double time = selection.member ? selection.member->point.time : INFINITY;
-        if (!selection.missed || !engines_below(pool, selection.missed - 1, time)) break;
-        selection = pool_select(pool, limit);
-    }
-    return selection;
-}
-
 enum status rivals_emit(const struct policy_input *input, const char *policy, const char *budget, const bool *without,
                         struct schedule *schedule)
 {
@@ -133,7 +120,7 @@ enum status rivals_emit(const struct policy_input *input, const char *policy, co
     } else {
         outcome.proven = engines_within(pool, limit) && pool->network == pool->whole;
     }
-    outcome.selection = select_placed(pool, limit);
+    outcome.selection = pool_select(pool, limit);
     enum status status = ST_OK;
     if (!outcome.selection.member) {
         engines_least(pool);

@@ -1,8 +1,8 @@
-/* It starts from nothing dropped, from all outputs that no backward reads, and from the best sets of whole kinds: every
- * subset where there are few kinds, else kind after kind, greedily. From each start single outputs are dropped until
- * nothing exceeds the limit, those that take away most bytes above it for their time; those that are not needed are
- * kept again; then each dropped output in turn is kept, and each kept one dropped, in place of others, where that is
- * faster. */
+/* It starts from nothing dropped, from all outputs that no backward reads, and from the best set of whole kinds: of
+ * every subset where there are few kinds, else kind after kind, greedily. From each start single outputs are dropped
+ * until nothing exceeds the limit, those that take away most bytes above it for their time; those that are not needed
+ * are kept again; then each dropped output in turn is kept, and each kept one dropped, in place of others, where that
+ * is faster. */
 #include "search/drops.h"
 
 #include <ctype.h>
@@ -13,7 +13,7 @@
 #include "base/work.h"
 #include "search/limits.h"
 
-enum { STARTS_FIXED = 2 }; /* nothing dropped; and what no backward reads, whose drop lets others drop their inputs */
+enum { NOTHING, UNREAD, BEST, STARTS }; /* dropped: without UNREAD, whose drop lets others drop their inputs */
 
 struct set {
     bool *dropped; /* by node */
@@ -24,7 +24,7 @@ struct drops {
     const struct step_model *model;
     size_t limit;
     struct region *region;
-    struct set now, before, start[DROPS_STARTS]; /* starts: from the best */
+    struct set now, before, start[STARTS];
     int starts;
     bool *due;  /* by node: dropped and not recomputed yet */
     bool *read; /* by node: a backward reads its value */
@@ -119,18 +119,14 @@ static void list_kinds(struct drops *s)
     s->kinds = kinds;
 }
 
-/* Evaluates the set, and keeps it among the starts where it is one of the best. */
+/* Evaluates the set, and keeps the first ones and the best as starts. */
 static void try_set(struct drops *s)
 {
     evaluate(s);
-    for (int i = 0; i < s->starts; i++) /* an equal one is there */
-        if (!memcmp(s->start[i].dropped, s->now.dropped, (size_t)s->model->nodes * sizeof *s->now.dropped)) return;
-    int at = s->starts < DROPS_STARTS ? s->starts++ : DROPS_STARTS;
-    if (at == DROPS_STARTS && !is_better(&s->now.cost, &s->start[--at].cost)) return;
-    const struct set room = s->start[at];
-    for (; at > STARTS_FIXED && is_better(&s->now.cost, &s->start[at - 1].cost); at--) s->start[at] = s->start[at - 1];
-    s->start[at] = room;
-    copy(s, &s->start[at], &s->now);
+    if (s->starts < STARTS)
+        copy(s, &s->start[s->starts++], &s->now);
+    else if (is_better(&s->now.cost, &s->start[BEST].cost))
+        copy(s, &s->start[BEST], &s->now);
 }
 
 /* The set of all nodes of the kinds; and the same with those whose values no backward reads. Returns the better cost.
@@ -276,7 +272,7 @@ static void prepare(struct drops *s)
     const size_t nodes = (size_t)s->model->nodes;
     NEW(s->region, s->now.dropped, nodes);
     NEW(s->region, s->before.dropped, nodes);
-    for (int i = 0; i < DROPS_STARTS; i++) NEW(s->region, s->start[i].dropped, nodes);
+    for (int i = 0; i < STARTS; i++) NEW(s->region, s->start[i].dropped, nodes);
     NEW(s->region, s->due, nodes);
     NEW(s->region, s->read, nodes);
     NEW(s->region, s->kind, nodes);

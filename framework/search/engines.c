@@ -118,12 +118,12 @@ static size_t dtr_limits(const struct pool *pool)
 
 /* Also above the limit, since what is evicted at its last read is dead before; just below it, since a placement may
  * need more; and further below, since a simulation within fewer bytes sometimes takes less time. */
-static void dtr_within(struct pool *pool, size_t limit, bool wide)
+static void dtr_within(struct pool *pool, size_t limit)
 {
     const size_t all = pool->engines->all, limits = dtr_limits(pool);
     if (all <= limit) return;
     add_dtr(pool, limit);
-    for (size_t k = 1; wide && k < limits; k++) {
+    for (size_t k = 1; k < limits; k++) {
         add_dtr(pool, limit + (all - limit) / limits * k);
         add_dtr(pool, limit - limit / DTR_BELOW_SHARE / limits * k);
         add_dtr(pool, limit - limit / DTR_NEAR_SHARE / limits * k);
@@ -244,16 +244,9 @@ void engines_prepare(struct pool *pool)
 static bool search_within(struct pool *pool, size_t limit, enum beam beam)
 {
     if (!limit) return false;
-    dtr_within(pool, limit, beam != BEAM_LEAST);
-    if (beam != BEAM_LEAST) drops_within(pool, limit);
+    dtr_within(pool, limit);
+    drops_within(pool, limit);
     return states_within(pool, limit, time_within(pool, limit), beam);
-}
-
-bool engines_below(struct pool *pool, size_t limit, double time)
-{
-    const int members = pool->members;
-    states_within(pool, limit, time, BEAM_NARROW);
-    return pool->members > members;
 }
 
 void engines_least(struct pool *pool)

@@ -16,10 +16,6 @@ void engines_prepare(struct pool *pool);
 /* Adds schedules for at most limit live bytes. Returns whether the fastest of all schedules of that is in the pool. */
 bool engines_within(struct pool *pool, size_t limit);
 
-/* Adds a schedule of at most limit live bytes that takes less than time, with less effort: for a fastest one that
- * cannot be placed. Returns whether there is a new one. */
-bool engines_below(struct pool *pool, size_t limit, double time);
-
 /* Adds schedules of least memory. */
 void engines_least(struct pool *pool);
 

@@ -5,10 +5,10 @@
 
 enum {
     /* Pool: members that are placed for one answer. */
-    POOL_SEARCHED = 12,      /* by the search for placements, which may take a second each */
-    POOL_PLACED = 48,        /* quickly, one after the other */
-    POOL_BELOW = 8,          /* searches for a schedule that can be placed where the fastest cannot */
-    POOL_SLICED_POINTS = 64, /* of a front in slices, whose bytes are known only once they are lowered */
+    POOL_SEARCHED = 12,        /* by the search for placements, which may take a second each */
+    POOL_PLACED = 48,          /* quickly, one after the other */
+    POOL_PLACED_NODES = 60000, /* and of all these together; buffers are some twenty times as many */
+    POOL_SLICED_POINTS = 64,   /* of a front in slices, whose bytes are known only once they are lowered */
 
     /* Chain, the programme on stages: time and memory grow with the square of the stages. */
     CHAIN_STAGES = 1 << 14,
@@ -33,13 +33,12 @@ enum {
     DTR_LIMITS = 10,     /* above a limit, and as many below it and just below it */
     DTR_BELOW_SHARE = 4, /* the part below a limit in which they are */
     DTR_NEAR_SHARE = 64, /* the part just below it */
-    DTR_NODES = 100000,  /* simulated by all limits above it together */
+    DTR_NODES = 45000,   /* simulated by all limits above it together */
 
     /* Drops: outputs that are recomputed once. */
     DROPS_WORK = 30000000, /* nodes of all evaluations, about 10 ns each */
     DROPS_KINDS = 8,       /* whose subsets are all tried */
     DROPS_KINDS_LISTED = 48,
-    DROPS_STARTS = 4,        /* the best sets of kinds that are improved */
     DROPS_EXACT_NODES = 128, /* up to these each drop is the best of all; else of those that looked best before */
 
     /* States: beams over sets of live values. */

@@ -191,65 +191,68 @@ static struct plan *quick_plan(const struct pool *pool, const struct member *mem
     return plan_build(pool->network, &schedule, &pool->options);
 }
 
-static size_t quick_arena(struct pool *pool, struct member *member)
-{
-    if (!member->quick) {
-        plan_auto *plan = quick_plan(pool, member);
-        member->quick = plan->arena_bytes;
-        if (plan->arena_bytes == plan->live_peak) member->arena = plan->arena_bytes;
-    }
-    return member->quick;
-}
-
-struct plan *pool_plan(struct pool *pool, const struct member *member)
+struct plan *pool_plan(const struct pool *pool, const struct member *member)
 {
     struct plan *plan = quick_plan(pool, member);
     if (!pool->options.unplaced) plan_search_placement(plan);
     return plan;
 }
 
+/* Places the member by the quick placement, and by the search for placements where that takes more than enough. */
+static void place(const struct pool *pool, struct member *member, size_t enough)
+{
+    plan_auto *plan = quick_plan(pool, member);
+    member->searched = plan->arena_bytes > enough || plan->arena_bytes == plan->live_peak;
+    if (plan->arena_bytes > enough && !pool->options.unplaced) plan_search_placement(plan);
+    member->arena = plan->arena_bytes;
+}
+
 size_t pool_arena(struct pool *pool, const struct member *found)
 {
     struct member *member = &pool->member[found - pool->member];
-    if (!member->arena) {
-        plan_auto *plan = pool_plan(pool, member);
-        member->arena = plan->arena_bytes;
-    }
+    if (!member->searched) place(pool, member, 0);
     return member->arena;
 }
 
-/* Whether the member fits; *over: bytes that its arena takes above the limit. */
-static bool fits(struct pool *pool, struct member *member, size_t limit, int *searched, size_t *over)
+/* Members that are placed for one answer, some of them by the search. */
+struct tries {
+    size_t enough; /* bytes that are not searched for fewer */
+    int most, placed, searched;
+    size_t over; /* bytes that the last one takes above its live peak */
+};
+
+static struct tries tries_of(const struct pool *pool, size_t enough)
 {
-    size_t arena = quick_arena(pool, member);
-    if (arena > limit && (member->arena || *searched < POOL_SEARCHED)) {
-        *searched += !member->arena;
-        arena = pool_arena(pool, member);
-    }
-    *over = arena > limit ? arena - limit : 0;
-    return arena <= limit;
+    const int most = POOL_PLACED_NODES / pool->network->graph->nodes;
+    return (struct tries){.enough = enough, .most = most < 1 ? 1 : most < POOL_PLACED ? most : POOL_PLACED};
 }
 
-/* After the first POOL_PLACED, members that would not fit if they took as much above their live peak are passed over,
- * but those whose arena is known. */
+/* Whether the member can be placed within the limit. Once so many were placed, those whose arena is not known do not
+ * fit if they would not by taking as much above their live peak as the last one. */
+static bool fits(const struct pool *pool, struct member *member, size_t limit, struct tries *tries)
+{
+    const bool search = tries->searched < POOL_SEARCHED;
+    if (tries->placed >= tries->most && !member->arena && member->point.peak + tries->over > limit) return false;
+    tries->placed++;
+    if (!member->arena || (member->arena > limit && !member->searched && search)) {
+        place(pool, member, search ? tries->enough : SIZE_MAX);
+        tries->searched += member->arena > member->point.peak && member->searched;
+    }
+    tries->over = member->arena - member->point.peak;
+    return member->arena <= limit;
+}
+
 struct selection pool_select(struct pool *pool, size_t limit)
 {
     region_auto *region = region_create();
-    struct selection selection = {.missed = limit};
+    struct selection selection = {NULL};
     struct member **list;
-    int searched = 0;
-    size_t over = 0, most = limit;
+    struct tries tries = tries_of(pool, limit);
     const int count = list_members(pool, limit, by_time, region, &list);
     if (count) selection.fastest = list[0];
-    for (int i = 0; i < count && !selection.member; i++) {
-        if (selection.tries >= POOL_PLACED && list[i]->point.peak > most && !list[i]->arena) continue;
-        selection.tries++;
-        if (fits(pool, list[i], limit, &searched, &over))
-            selection.member = list[i];
-        else if (list[i]->point.peak < selection.missed)
-            selection.missed = list[i]->point.peak;
-        if (selection.tries >= POOL_PLACED) most = list[i]->point.peak > over ? list[i]->point.peak - over : 0;
-    }
+    for (int i = 0; i < count && !selection.member; i++)
+        if (fits(pool, list[i], limit, &tries)) selection.member = list[i];
+    selection.tries = tries.placed;
     if (selection.member) selection.lost = selection.member->point.time - selection.fastest->point.time;
     return selection;
 }
@@ -258,11 +261,11 @@ const struct member *pool_least(struct pool *pool)
 {
     region_auto *region = region_create();
     struct member **list, *least = NULL;
-    size_t bytes = SIZE_MAX, over;
-    int searched = 0;
+    struct tries tries = tries_of(pool, 0);
+    size_t bytes = SIZE_MAX;
     const int count = list_members(pool, SIZE_MAX, by_peak, region, &list);
     for (int i = 0; i < count && list[i]->point.peak < bytes; i++)
-        if (fits(pool, list[i], bytes - 1, &searched, &over)) {
+        if (fits(pool, list[i], bytes - 1, &tries)) {
             least = list[i];
             bytes = pool_arena(pool, least);
         }

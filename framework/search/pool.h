@@ -15,7 +15,8 @@ struct member {
     struct point point;   /* live peak, and time of all ops */
     int at;               /* of the programme's front, whose schedule it is; -1: it has its own */
     struct schedule schedule;
-    size_t quick, arena; /* bytes that the quick placement takes, and the search for placements; 0: not known yet */
+    size_t arena;  /* bytes of the placement; 0: not placed yet */
+    bool searched; /* no search for placements will find fewer */
 };
 
 /* Who fills a pool, each of which can be left out to see what it wins: the engines of engines.h, other policies, and
@@ -73,17 +74,15 @@ struct selection {
     const struct member *member;  /* NULL: none can be placed within the limit */
     const struct member *fastest; /* of those whose live peak keeps the limit; NULL: none does */
     int tries;                    /* members that were placed */
-    size_t missed;                /* the least live peak of those that did not fit */
     double lost;                  /* time above that of the fastest */
 };
 
-/* The fastest member whose arena takes at most limit bytes. Where very many cannot be placed there, not all are tried.
- */
+/* The fastest member whose arena takes at most limit bytes. Where many cannot be placed there, not all are tried. */
 struct selection pool_select(struct pool *pool, size_t limit);
 
-/* The member of least arena; there must be one. */
+/* The member of least arena, with the same exception; there must be one. */
 const struct member *pool_least(struct pool *pool);
 
-/* A member's plan with its arena, by the quick placement where that fits; and the bytes of that. */
-struct plan *pool_plan(struct pool *pool, const struct member *member);
+/* A member's plan with its arena; and the bytes of that. */
+struct plan *pool_plan(const struct pool *pool, const struct member *member);
 size_t pool_arena(struct pool *pool, const struct member *member);
