@@ -158,10 +158,8 @@ static void try_subsets(struct drops *s)
 static void try_greedily(struct drops *s)
 {
     bool kinds[DROPS_KINDS_LISTED] = {false};
-    struct sequence_cost least;
-    try_kinds(s, kinds);
+    struct sequence_cost least = try_kinds(s, kinds);
     for (int best = 0; best >= 0 && s->work < DROPS_WORK / 2.0;) {
-        least = s->start[0].cost;
         best = -1;
         for (int k = 0; k < s->kinds; k++) {
             kinds[k] = !kinds[k];
