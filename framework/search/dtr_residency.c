@@ -210,7 +210,6 @@ void dtr_residency_leave(struct dtr_residency *r, struct storage *s)
     assert(s->resident && !s->locks);
     s->resident = false;
     r->held -= s->bytes;
-    r->evictions += s->uses > 0;
     unlist(r, s);
     change_residency(r, s);
 }

@@ -49,7 +49,6 @@ struct dtr_residency {
     size_t held, locked;       /* resident bytes; locked ones among them */
     double clock;              /* time of all ops so far */
     int64_t accesses;          /* reads and writes so far */
-    int evictions;             /* storages that left before their last read */
     struct links *links[WAYS]; /* by node */
     int *seen, walk;           /* node -> the last walk that visited it */
     int *stack;                /* of a walk */

@@ -2,92 +2,36 @@
 
 #include <assert.h>
 
-#include "base/units.h"
-
 enum { RECOMPUTATIONS_PER_NODE = 64 };
 
 struct dtr_step {
-    const struct dtr_simulation *simulation;
-    const struct graph *graph;
+    const struct step_model *model;
+    const struct step_event *event; /* that runs, or that nodes run again for */
     struct dtr_residency *r;
     struct schedule *schedule;
     size_t limit, peak;
-    size_t once, base; /* stashes and masks so far; they and gradients: what is live besides storages */
     int recomputations;
     bool *due;              /* node -> it will be run again, and its reads are counted as uses */
     int *stack;             /* of a walk; room for every node */
     int *pending, pendings; /* nodes to run again, each for the one before it */
 };
 
-static void list_backward_ops(struct dtr_simulation *simulation, const struct lowered *l)
+static const struct node *node_of(const struct dtr_step *step, int node)
 {
-    const int nodes = simulation->network->graph->nodes;
-    size_t *bytes, *gap;
-    NEW(simulation->region, bytes, (size_t)l->ops + 1);
-    NEW(simulation->region, gap, (size_t)l->ops + 1);
-    for (int i = 0; i < l->buffers; i++) {
-        const struct buffer *b = &l->buffer[i];
-        if (b->category == CATEGORY_ACTIVATION || b->category == CATEGORY_SAVED) continue;
-        for (int op = b->birth; op <= b->death; op++) bytes[op] += b->bytes;
-        for (int op = b->birth + 1; op <= b->death; op++) gap[op] += b->bytes;
-    }
-    int forwards = 0;
-    for (; l->op[forwards].kind == OP_FORWARD; forwards++)
-        if (l->op[forwards].once >= 0) simulation->once[l->op[forwards].node] = l->buffer[l->op[forwards].once].bytes;
-    /* ops come from the last node to the first */
-    int count = 0, op = l->ops;
-    for (int n = 0; n < nodes; n++) {
-        int from = op;
-        while (from > forwards && l->op[from - 1].node == n) from--;
-        simulation->first[n] = count;
-        simulation->gap[n] = gap[from];
-        for (int i = from; i < op; i++) {
-            const struct op *o = &l->op[i];
-            const double *time = simulation->network->cost[n].backward;
-            simulation->op[count++] =
-                (struct backward_op){o->parts,
-                                     (o->parts & PART_PARAMS && o->part < 2 ? time[PART_INDEX_PARAMS] : 0) +
-                                         (o->parts & PART_INPUT ? time[PART_INDEX_INPUT] : 0),
-                                     bytes[i]};
-        }
-        op = from;
-    }
-    simulation->first[nodes] = count;
-    assert(op == forwards);
+    return &step->model->network->graph->node[node];
 }
 
-/* Gradients, scratch and masks are the same whatever is recomputed: those of storing everything. */
-enum status dtr_simulation_create(const struct network *network, const struct lower_options *options,
-                                  struct region *region, struct dtr_simulation *simulation)
-{
-    const int nodes = network->graph->nodes;
-    const struct schedule all = schedule_store_all(nodes, region);
-    const struct lowered lowered = lower(network, &all, options, region);
-    *simulation = (struct dtr_simulation){.network = network, .region = region};
-    NEW(region, simulation->once, (size_t)nodes);
-    NEW(region, simulation->gap, (size_t)nodes);
-    NEW(region, simulation->first, (size_t)nodes + 1);
-    NEW(region, simulation->op, (size_t)lowered.ops);
-    list_backward_ops(simulation, &lowered);
-    return ST_OK;
-}
+/* bytes: besides what is resident. */
+static bool fits(const struct dtr_step *step, size_t bytes) { return step->r->locked + bytes <= step->limit; }
 
-static bool fits(const struct dtr_step *step, size_t bytes)
-{
-    return step->r->locked + step->base + bytes <= step->limit;
-}
-
-/* Evicts until bytes more fit. */
-static enum status make_room(struct dtr_step *step, size_t bytes, const char *pass, int node)
+/* Evicts until so many bytes fit; false: they never do. */
+static bool make_room(struct dtr_step *step, size_t bytes)
 {
     struct dtr_residency *r = step->r;
-    char takes[UNIT_TEXT], limit[UNIT_TEXT];
-    if (!fits(step, bytes))
-        return fail(ST_SPEC, "%s of '%s' needs %s, the limit is %s", pass, step->graph->node[node].name,
-                    exact_bytes_text(r->locked + step->base + bytes, takes), exact_bytes_text(step->limit, limit));
-    while (r->held + step->base + bytes > step->limit) dtr_residency_evict(r);
-    if (r->held + step->base + bytes > step->peak) step->peak = r->held + step->base + bytes;
-    return ST_OK;
+    if (!fits(step, bytes)) return false;
+    while (r->held + bytes > step->limit) dtr_residency_evict(r);
+    if (r->held + bytes > step->peak) step->peak = r->held + bytes;
+    return true;
 }
 
 static void each_input(struct dtr_step *step, const struct node *node,
@@ -102,7 +46,7 @@ static void each_input(struct dtr_step *step, const struct node *node,
 static void add_due(struct dtr_step *step, int node)
 {
     step->due[node] = true;
-    each_input(step, &step->graph->node[node], dtr_residency_expect);
+    each_input(step, node_of(step, node), dtr_residency_expect);
 }
 
 /* The same for the producers of all that node needs and that is not resident. */
@@ -112,7 +56,7 @@ static void add_all_due(struct dtr_step *step, int node)
     if (step->due[node]) return;
     add_due(step, node);
     for (step->stack[count++] = node; count;) {
-        const struct node *due = &step->graph->node[step->stack[--count]];
+        const struct node *due = node_of(step, step->stack[--count]);
         for (int k = 0; k < due->layer->inputs; k++) {
             const struct storage *x = storage_of_input(step->r, due, k);
             if (!x || x->resident || step->due[due->inputs[k] - 1]) continue;
@@ -132,43 +76,38 @@ static int missing_input(const struct dtr_step *step, const struct node *node)
     return -1;
 }
 
-static enum status run(struct dtr_step *step, int n);
+static bool run(struct dtr_step *step, int n);
 
 /* A node to run again as soon as its inputs are resident: pending. */
-static enum status begin(struct dtr_step *step, int node)
+static bool begin(struct dtr_step *step, int node)
 {
-    if (++step->recomputations > RECOMPUTATIONS_PER_NODE * step->graph->nodes)
-        return fail(ST_SPEC, "%d recomputations, the last of '%s': too many", step->recomputations,
-                    step->graph->node[node].name);
+    if (++step->recomputations > RECOMPUTATIONS_PER_NODE * step->model->nodes) return false;
     add_all_due(step, node);
-    each_input(step, &step->graph->node[node], dtr_residency_lock);
+    each_input(step, node_of(step, node), dtr_residency_lock);
     step->pending[step->pendings++] = node;
-    return ST_OK;
+    return true;
 }
 
 /* Runs node again, and before it the producers of all that it needs and that is not resident. */
-static enum status obtain(struct dtr_step *step, int node)
+static bool obtain(struct dtr_step *step, int node)
 {
-    TRY(begin(step, node));
-    while (step->pendings) {
+    bool done = begin(step, node);
+    while (done && step->pendings) {
         const int last = step->pending[step->pendings - 1];
-        const int missing = missing_input(step, &step->graph->node[last]);
-        if (missing >= 0) {
-            TRY(begin(step, missing));
-        } else {
-            TRY(run(step, last));
-            step->pendings--;
-        }
+        const int missing = missing_input(step, node_of(step, last));
+        done = missing >= 0 ? begin(step, missing) : run(step, last);
+        step->pendings -= missing < 0;
     }
-    return ST_OK;
+    return done;
 }
 
 /* Locks the inputs of a node and computes those that are not resident. */
-static enum status hold_inputs(struct dtr_step *step, const struct node *node)
+static bool hold_inputs(struct dtr_step *step, const struct node *node)
 {
+    bool done = true;
     each_input(step, node, dtr_residency_lock);
-    for (int missing; (missing = missing_input(step, node)) >= 0;) TRY(obtain(step, missing));
-    return ST_OK;
+    for (int missing; done && (missing = missing_input(step, node)) >= 0;) done = obtain(step, missing);
+    return done;
 }
 
 /* The input that the output can overwrite, where no other pending op needs it; else NULL. */
@@ -177,8 +116,7 @@ static struct storage *input_to_overwrite(const struct dtr_step *step, const str
     struct storage *x = node->layer->inputs ? storage_of_input(step->r, node, 0) : NULL;
     const struct storage *y = storage_of(step->r, node->index, STORAGE_Y);
     *dies = false;
-    if (!x || y->resident || x->bytes != y->bytes ||
-        !step->simulation->network->binding[node->index].footprint.y_over_x)
+    if (!x || y->resident || x->bytes != y->bytes || !step->model->network->binding[node->index].footprint.y_over_x)
         return NULL;
     int reads = 0;
     for (int k = 0; k < node->layer->inputs; k++) reads += storage_of_input(step->r, node, k) == x;
@@ -188,37 +126,31 @@ static struct storage *input_to_overwrite(const struct dtr_step *step, const str
 
 /* A forward, the node's first or a recomputation, whose inputs are resident and locked. It writes those of its storages
  * that are not resident, the saved tensors only where they fit or a pending op needs them. */
-static enum status run(struct dtr_step *step, int n)
+static bool run(struct dtr_step *step, int n)
 {
     struct dtr_residency *r = step->r;
-    const struct node *node = &step->graph->node[n];
-    const struct footprint *f = &step->simulation->network->binding[n].footprint;
+    const struct node *node = node_of(step, n);
     struct storage *y = storage_of(r, n, STORAGE_Y), *saved = storage_of(r, n, STORAGE_SAVED);
     const bool first = n >= r->forward;
     step->due[n] = false;
     bool dies;
     struct storage *x = input_to_overwrite(step, node, &dies);
-    size_t bytes =
-        network_round(step->simulation->network, f->forward_scratch) + (first ? step->simulation->once[n] : 0);
+    size_t bytes = first ? step->event->during : step->event->before + step->model->scratch[n];
     size_t wanted = !saved->resident && saved->uses ? saved->bytes : 0, needed = saved->locks ? wanted : 0;
     if (!y->resident) bytes += y->bytes;
     if (x && !dies && fits(step, bytes + needed)) x = NULL; /* it is read again and can stay */
     if (x) bytes -= x->bytes;
     const bool save = wanted && (saved->locks || fits(step, bytes + wanted));
-    TRY(make_room(step, bytes + (save ? wanted : 0), first ? "the forward" : "a recomputation", n));
+    if (!make_room(step, bytes + (save ? wanted : 0))) return false;
     schedule_append(step->schedule, STEP_FORWARD, n, n + 1);
-    r->clock += step->simulation->network->cost[n].forward;
-    if (first) {
-        step->base += step->simulation->once[n];
-        step->once += step->simulation->once[n];
-        r->forward = n + 1;
-    }
+    r->clock += step->model->network->cost[n].forward;
+    if (first) r->forward = n + 1;
     each_input(step, node, dtr_residency_read);
     if (x && x->resident) dtr_residency_leave(r, x);
     if (!y->resident) dtr_residency_appear(r, y);
     if (save) dtr_residency_appear(r, saved);
     if (!y->uses && !y->locks) dtr_residency_leave(r, y);
-    return ST_OK;
+    return true;
 }
 
 static struct storage *storage_read(const struct dtr_step *step, const struct reading *r)
@@ -226,65 +158,61 @@ static struct storage *storage_read(const struct dtr_step *step, const struct re
     return storage_of(step->r, r->node, r->saved ? STORAGE_SAVED : STORAGE_Y);
 }
 
-/* Computes and locks all that the ops of node's backward read. */
-static enum status hold_operands(struct dtr_step *step, int node)
+/* Computes and locks all that node's backward reads: what other nodes wrote first. */
+static bool hold_operands(struct dtr_step *step, int node)
 {
-    const struct network *network = step->simulation->network;
+    const struct network *network = step->model->network;
     const struct reading all = reading_of(network, node, network_reads(network, node));
+    bool done = true;
     for (struct reading r = all; reading_next(&r);) dtr_residency_lock(step->r, storage_read(step, &r));
-    for (struct reading r = all; reading_next(&r);)
-        if (r.node != node && !storage_read(step, &r)->resident) TRY(obtain(step, r.node));
-    for (struct reading r = all; reading_next(&r);)
-        if (!storage_read(step, &r)->resident) TRY(obtain(step, r.node));
-    return ST_OK;
+    for (int own = 0; own < 2; own++)
+        for (struct reading r = all; done && reading_next(&r);)
+            if ((own || r.node != node) && !storage_read(step, &r)->resident) done = obtain(step, r.node);
+    return done;
 }
 
-/* What an op of node's backward reads, and none after it. */
-static void read_operands(struct dtr_step *step, int node, unsigned reads, unsigned later)
+static double backward_time(const struct network *network, const struct step_event *e)
 {
-    for (struct reading r = reading_of(step->simulation->network, node, reads); reading_next(&r);)
-        if (!reading_again(&r, later)) dtr_residency_read(step->r, storage_read(step, &r));
+    const double *time = network->cost[e->node].backward;
+    if (e->half) return time[PART_INDEX_PARAMS];
+    return e[-1].half ? time[PART_INDEX_INPUT] : network_backward_time(network, e->node);
 }
 
-static enum status backward(struct dtr_step *step, int n)
+/* One of a node's one or two events. */
+static bool backward(struct dtr_step *step)
 {
-    const unsigned *reads = step->simulation->network->binding[n].footprint.reads;
-    step->base = step->once + step->simulation->gap[n];
-    TRY(hold_operands(step, n));
-    schedule_append(step->schedule, STEP_BACKWARD, n, n + 1);
-    for (int i = step->simulation->first[n]; i < step->simulation->first[n + 1]; i++) {
-        const struct backward_op *op = &step->simulation->op[i];
-        step->base = step->once + op->bytes;
-        TRY(make_room(step, 0, "the backward", n));
-        step->r->clock += op->time;
-        unsigned later = 0;
-        for (int j = i + 1; j < step->simulation->first[n + 1]; j++)
-            later |= footprint_reads(reads, step->simulation->op[j].parts);
-        read_operands(step, n, footprint_reads(reads, op->parts), later);
+    const struct step_event *e = step->event;
+    if (!make_room(step, e->during)) return false;
+    step->r->clock += backward_time(step->model->network, e);
+    for (struct reading r = step_reading(step->model, e); reading_next(&r);)
+        if (!e->half || !reading_again(&r, e[1].reads)) dtr_residency_read(step->r, storage_read(step, &r));
+    return make_room(step, e->after);
+}
+
+static bool run_event(struct dtr_step *step)
+{
+    const struct step_event *e = step->event;
+    if (e->kind == STEP_FORWARD) return hold_inputs(step, node_of(step, e->node)) && run(step, e->node);
+    if (!e[-1].half) {
+        if (!hold_operands(step, e->node)) return false;
+        schedule_append(step->schedule, STEP_BACKWARD, e->node, e->node + 1);
     }
-    step->once -= step->simulation->once[n];
-    dtr_residency_close(step->r, n);
-    return ST_OK;
+    if (!backward(step)) return false;
+    if (!e->half) dtr_residency_close(step->r, e->node);
+    return true;
 }
 
-enum status dtr_simulation_schedule(const struct dtr_simulation *simulation, size_t limit, struct schedule *schedule,
-                                    struct dtr_result *result)
+size_t dtr_simulate(const struct step_model *model, enum dtr_score score, size_t limit, struct schedule *schedule)
 {
     region_auto *region = region_create();
-    struct dtr_step step = {
-        .simulation = simulation, .graph = simulation->network->graph, .schedule = schedule, .limit = limit};
-    enum status status = ST_OK;
-    step.r = dtr_residency_create(simulation->network, region);
-    step.r->score = simulation->score;
-    NEW(region, step.due, (size_t)step.graph->nodes);
-    NEW(region, step.stack, (size_t)step.graph->nodes);
-    NEW(region, step.pending, (size_t)step.graph->nodes);
-    for (int n = 0; status == ST_OK && n < step.graph->nodes; n++) {
-        status = hold_inputs(&step, &step.graph->node[n]);
-        if (status == ST_OK) status = run(&step, n);
-    }
-    for (int n = step.graph->nodes - 1; status == ST_OK && n >= 0; n--) status = backward(&step, n);
-    assert(status != ST_OK || step.r->held == 0);
-    *result = (struct dtr_result){step.peak, step.r->evictions};
-    return status;
+    struct dtr_step step = {.model = model, .event = model->event, .schedule = schedule, .limit = limit};
+    const struct step_event *end = model->event + model->events;
+    step.r = dtr_residency_create(model->network, region);
+    step.r->score = score;
+    NEW(region, step.due, (size_t)model->nodes);
+    NEW(region, step.stack, (size_t)model->nodes);
+    NEW(region, step.pending, (size_t)model->nodes);
+    while (step.event < end && run_event(&step)) step.event++;
+    assert(step.event < end || step.r->held == 0);
+    return step.event < end ? 0 : step.peak;
 }

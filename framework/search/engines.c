@@ -20,7 +20,6 @@ static const struct {
 
 struct engines {
     struct step_model model;
-    struct dtr_simulation simulation;
     size_t all; /* bytes with which DTR evicts nothing; 0: it is not simulated */
 };
 
@@ -98,11 +97,10 @@ static bool add_dtr(struct pool *pool, size_t limit)
     for (enum dtr_score score = 0; score < DTR_SCORES; score++) {
         region_auto *region = region_create();
         struct schedule schedule = schedule_empty(region);
-        struct dtr_result result;
         if (pool->without[scores[score].engine]) continue;
-        e->simulation.score = score;
-        if (dtr_simulation_schedule(&e->simulation, limit, &schedule, &result) != ST_OK) continue;
-        if (!e->all) e->all = result.peak;
+        const size_t peak = dtr_simulate(&e->model, score, limit, &schedule);
+        if (!peak) continue;
+        if (!e->all) e->all = peak;
         any = true;
         pool_add(pool, &schedule, scores[score].name);
     }
@@ -236,8 +234,6 @@ void engines_prepare(struct pool *pool)
     const struct schedule all = schedule_store_all(nodes_of(pool), pool->region);
     pool_add(pool, &all, "store_all");
     e->model = step_model_create(pool->whole, &options, pool->region);
-    if (pool->without[ENGINE_DTR] && pool->without[ENGINE_MSPS]) return;
-    if (dtr_simulation_create(pool->whole, &options, pool->region, &e->simulation) != ST_OK) return;
     add_dtr(pool, SIZE_MAX);
 }
 
