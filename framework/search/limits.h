@@ -63,9 +63,10 @@ enum {
     WINDOWS_AHEAD = 48,       /* earlier backwards that bound a state */
 
     /* Bounds. */
-    BOUNDS_BRANCHES = 20000,        /* of exact knapsacks; after them items may be divided */
-    BOUNDS_CLOSURE_EDGES = 4000000, /* scanned by all flows */
-    BOUNDS_CLOSURE_ROUNDS = 50,     /* prices of a byte, of one moment */
+    BOUNDS_KNAPSACK_ITEMS = 300000000, /* scanned by relaxed knapsacks, about 2 ns each */
+    BOUNDS_BRANCHES = 20000,           /* of exact knapsacks; after them items may be divided */
+    BOUNDS_CLOSURE_EDGES = 4000000,    /* scanned by all flows */
+    BOUNDS_CLOSURE_ROUNDS = 50,        /* prices of a byte, of one moment */
 
     /* Other policies as members. */
     RIVALS_NUMBER = 64,         /* values of a setting that is a number */

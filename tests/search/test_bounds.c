@@ -65,16 +65,16 @@ static int64_t op_bytes(const struct abstract_stage *stage, int i, bool reads, b
     return bytes;
 }
 
-/* The least time of forwards that must run again after an op of stage i, of all sets of those whose value and saved
- * tensors are kept in room bytes meanwhile. */
-static double forced(const struct abstract_stage *stage, int i, int64_t room)
+/* The least time of the first `stages` stages' forwards that must run again, of all sets of those whose saved tensors,
+ * and values but of the last `live` of them, are kept in room bytes meanwhile. */
+static double forced(const struct abstract_stage *stage, int stages, int live, int64_t room)
 {
     double least = INFINITY;
-    for (unsigned kept = 0; kept < 1U << i; kept++) {
+    for (unsigned kept = 0; kept < 1U << stages; kept++) {
         int64_t bytes = 0;
         double time = 0;
-        for (int j = 0; j < i; j++) {
-            const int64_t needed = stage[j].saved + (j + 1 < i ? stage[j].output : 0);
+        for (int j = 0; j < stages; j++) {
+            const int64_t needed = stage[j].saved + (j + live < stages ? stage[j].output : 0);
             if (kept >> j & 1)
                 bytes += needed;
             else if (needed)
@@ -96,13 +96,13 @@ static struct exact exact_bounds(const struct abstract_stage *stage, int stages,
     double time = 0;
     for (int i = 0; i < stages; i++) {
         const bool halves = stage[i].split && i > 0;
-        const int64_t forward =
-            stage[i].saved + stage[i].forward_scratch + stage[i].output + (i ? stage[i - 1].output : 0);
-        if (forward > e.memory) e.memory = forward;
+        const int64_t forward = stage[i].forward_scratch + stage[i].output + (i ? stage[i - 1].output : 0);
+        if (stage[i].saved + forward > e.memory) e.memory = stage[i].saved + forward;
+        if (forward <= budget) e.knapsack = fmax(e.knapsack, forced(stage, i + 1, 2, budget - forward));
         for (int half = 0; half < 1 + halves; half++) {
             const int64_t bytes = op_bytes(stage, i, !half, half || !halves);
             if (bytes > e.memory) e.memory = bytes;
-            if (bytes <= budget) e.knapsack = fmax(e.knapsack, forced(stage, i, budget - bytes));
+            if (bytes <= budget) e.knapsack = fmax(e.knapsack, forced(stage, i, 1, budget - bytes));
         }
         time += stage[i].forward + stage[i].backward;
     }

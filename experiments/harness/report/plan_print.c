@@ -148,7 +148,7 @@ static void print_bounds(const struct plan_summary *s, FILE *out)
         snprintf(above, sizeof above, "this plan takes %.2f times that",
                  (double)job->plan->live_peak / (double)own->memory);
     fprintf(out, "\nlower bounds on every schedule\n");
-    snprintf(note, sizeof note, "%s alone; %s", job->graph->node[own->memory_node].name, above);
+    snprintf(note, sizeof note, "%s needs it; %s", job->graph->node[own->memory_node].name, above);
     print_bytes(job->plan, "live peak", own->memory, note, out);
     print_bound(job->plan, "slowdown at this live peak", own, out);
     snprintf(name, sizeof name, "slowdown, %s arena", NUMBER(job->plan, "bytes", budget->budget));

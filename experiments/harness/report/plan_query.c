@@ -203,7 +203,7 @@ static void print_explain(const struct answer *a, FILE *out)
     fprintf(out, "and an arena of %s for what is live, at most %s at op %d, %s:\n  %s\n", BYTES_TEXT(plan->arena_bytes),
             BYTES_TEXT(plan->live_peak), plan->peak_op, plan_op_text(plan, plan->peak_op, op),
             plan_peak_text(plan, a->grid.region));
-    fprintf(out, "no schedule has less than %s live, which %s requires alone\n", BYTES_TEXT(bounds->memory),
+    fprintf(out, "no schedule has less than %s live, which %s needs\n", BYTES_TEXT(bounds->memory),
             a->job->graph->node[bounds->memory_node].name);
     fprintf(out, "\nof each policy the plan of least memory, and the fastest within this peak;\n"
                  "* no plan of any policy is better in peak or time and as good in the other\n\n");
