@@ -21,7 +21,6 @@ struct traced_tensor {
     const char *name;
     int64_t bytes;
     bool stays;
-    int writer, last; /* nodes whose backward writes it, and uses it last (0: it stays); set by traced_step_create() */
 };
 
 struct traced_backward {
@@ -30,7 +29,6 @@ struct traced_backward {
     const struct traced_read
         *read;                 /* of the forward, each once; those of value and saved tensors of other bytes than 0 */
     const int *input, *output; /* tensors that it reads, each written before, and writes, each once */
-    size_t live;               /* bytes of tensors of backward operators while it runs; set by traced_step_create() */
     bool in_place;             /* its first output may take the place of an input that dies and is as large */
 };
 
@@ -51,6 +49,4 @@ struct traced_step {
     struct traced_node *node;
     struct traced_tensor *tensor;
     int64_t always; /* static bytes: constants, the batch, gradients that are counted there */
-    size_t *across; /* by number of nodes: bytes of tensors that backwards of nodes from there on write and those below
-                       use, or that stay; set by traced_step_create() */
 };

@@ -49,37 +49,6 @@ static enum status add_nodes(struct graph *graph, const struct traced_step *step
     return ST_OK;
 }
 
-/* The bytes of tensors that are live while each backward runs and between two of them, which no schedule changes. */
-static void find_live(struct traced_step *step, struct region *region)
-{
-    struct traced_tensor *tensor = step->tensor;
-    size_t *freed;
-    NEW(region, step->across, (size_t)step->nodes + 1);
-    NEW(region, freed, (size_t)step->nodes);
-    for (int i = step->nodes - 1; i >= 0; i--) { /* in the order in which they run */
-        const struct traced_backward *b = step->node[i].back;
-        for (int k = 0; b && k < b->inputs; k++) tensor[b->input[k]].last = i;
-        for (int k = 0; b && k < b->outputs; k++) tensor[b->output[k]].writer = tensor[b->output[k]].last = i;
-    }
-    for (int t = 0; t < step->tensors; t++) {
-        if (tensor[t].stays) tensor[t].last = 0;
-        freed[tensor[t].last] += (size_t)tensor[t].bytes;
-    }
-    for (int i = step->nodes - 1; i >= 0; i--) {
-        struct traced_backward *b = step->node[i].back;
-        size_t live = step->across[i + 1];
-        for (int k = 0; b && k < b->outputs; k++) live += (size_t)tensor[b->output[k]].bytes;
-        step->across[i] = live - freed[i];
-        if (!b) continue;
-        b->live = live;
-        for (int k = 0; b->in_place && b->outputs && k < b->inputs; k++)
-            if (tensor[b->input[k]].last == i && tensor[b->input[k]].bytes == tensor[b->output[0]].bytes) {
-                b->live -= (size_t)tensor[b->output[0]].bytes;
-                break;
-            }
-    }
-}
-
 static void keep_together(int *together, int one, int other)
 {
     const int from = one < other ? one : other, to = one < other ? other : one;
@@ -130,7 +99,7 @@ static struct network *bind(struct graph *graph, const struct traced_step *step)
     return network;
 }
 
-enum status traced_step_create(struct traced_step *step, int *at, struct network **network)
+enum status traced_step_create(const struct traced_step *step, int *at, struct network **network)
 {
     struct graph *graph;
     *network = NULL;
@@ -138,7 +107,6 @@ enum status traced_step_create(struct traced_step *step, int *at, struct network
     TRY(graph_create(&(struct shape){1, {1}}, 1, &graph));
     const enum status status = add_nodes(graph, step, at);
     if (status != ST_OK) return graph_destroy(graph), status;
-    find_live(step, graph->region);
     find_together(graph, step);
     *network = bind(graph, step);
     return ST_OK;

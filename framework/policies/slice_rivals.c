@@ -60,6 +60,59 @@ void slice_rivals_add_batches(struct pool *pool, const struct pool *slice)
     }
 }
 
+static struct node stand_in(const struct layer *layer, int index, bool backward)
+{
+    return (struct node){.name = layer->name,
+                         .layer = layer,
+                         .index = index,
+                         .output = index + 1,
+                         .group = -1,
+                         .parameters = backward ? 1 : 0};
+}
+
+/* A network of nodes [from, to) alone, with granularity and kernels of the whole one: a source before them writes the
+ * value that they read, and where there is something before them its backward reads that value; a sink after them reads
+ * their output and returns its gradient. */
+static struct network *cut_stretch(const struct network *network, int from, int to, struct region *region)
+{
+    static const struct layer source = {.name = "source", .inputs = 0}, sink = {.name = "sink", .inputs = 1};
+    const struct graph *whole = network->graph;
+    const int nodes = to - from;
+    struct network *n;
+    struct graph *g;
+    struct binding *binding;
+    struct cost *cost;
+    NEW(region, n, 1);
+    NEW(region, g, 1);
+    *g = (struct graph){
+        .batch = whole->batch, .slices = 1, .parameter = whole->parameter, .nodes = nodes + 2, .values = nodes + 3};
+    NEW(region, g->node, (size_t)g->nodes);
+    NEW(region, g->value, (size_t)g->values);
+    NEW(region, binding, (size_t)g->nodes);
+    NEW(region, cost, (size_t)g->nodes);
+    g->value[0] = whole->value[0];
+    if (from) g->value[1] = whole->value[from];
+    g->node[0] = stand_in(&source, 0, g->value[1].wants_gradient);
+    if (from) binding[0].footprint.reads[PART_INDEX_PARAMS] = READS_Y;
+    for (int i = 1; i <= nodes; i++) {
+        const struct node *at = &whole->node[from + i - 1];
+        struct node *node = &g->node[i];
+        *node = *at;
+        node->index = i;
+        node->output = i + 1;
+        NEW(region, node->inputs, (size_t)node->layer->inputs);
+        for (int k = 0; k < node->layer->inputs; k++) node->inputs[k] = at->inputs[k] ? at->inputs[k] - from + 1 : 0;
+        g->value[i + 1] = whole->value[from + i];
+        binding[i] = network->binding[from + i - 1];
+        cost[i] = network->cost[from + i - 1];
+    }
+    g->node[nodes + 1] = stand_in(&sink, nodes + 1, true);
+    NEW(region, g->node[nodes + 1].inputs, 1);
+    g->node[nodes + 1].inputs[0] = nodes + 1;
+    *n = (struct network){.graph = g, .binding = binding, .cost = cost, .granularity = network->granularity};
+    return n;
+}
+
 /* A network whose nodes [from, to) are one, which keeps nothing but its input and its output. */
 static struct network *contract(const struct network *network, int from, int to, struct region *region)
 {
@@ -176,9 +229,7 @@ static void add_stretch(struct pool *pool, const struct network *slice, int from
 {
     const enum rng_mode rng = pool->options.lower.rng;
     region_auto *region = region_create();
-    struct subnetwork inside;
-    subnetwork_cut(slice, from, to, true, from > 0, rng, region, &inside);
-    const struct points again = solve(&inside.network, RIVALS_STRETCH_POINTS, rng),
+    const struct points again = solve(cut_stretch(slice, from, to, region), RIVALS_STRETCH_POINTS, rng),
                         around = solve(contract(pool->whole, from, to, region), RIVALS_AROUND_POINTS, rng);
     for (int i = 0; i < again.count; i++) {
         const struct schedule backward = point_schedule(&again, i, region);

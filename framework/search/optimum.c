@@ -363,7 +363,7 @@ static void write_backward(const struct schedule_writer *w, int first, int last,
 {
     const struct node_range nodes = nodes_of(w, first, last);
     const bool *marks = variants_unpack(recompute, nodes.to - nodes.from, w->schedule->region);
-    subnetwork_backward(w->optimum->network, nodes.from, nodes.to, marks, w->schedule);
+    stage_backward(w->optimum->network, nodes.from, nodes.to, marks, w->schedule);
 }
 
 /* A run that ends a visit; of a recomputation only the nodes that are needed. */
@@ -373,8 +373,7 @@ static void write_last(const struct schedule_writer *w, int first, int last, con
     if (last + 1 == w->optimum->stages.count) {
         schedule_append(w->schedule, STEP_FORWARD, nodes.from, nodes.to);
     } else {
-        const bool *marks = variants_last_nodes(w->optimum->network, &nodes, variant->recompute, w->optimum->stages.rng,
-                                                w->schedule->region);
+        const bool *marks = variants_last_nodes(&w->optimum->stages, &nodes, variant->recompute, w->schedule->region);
         for (int i = nodes.from; i < nodes.to; i++)
             if (marks[i - nodes.from]) schedule_append(w->schedule, STEP_FORWARD, i, i + 1);
     }

@@ -18,8 +18,8 @@
  * where a pending gradient takes less than the next one; where gradients have the bytes of their values, as in
  * networks, the tests find nothing persistent that is faster on a chain. The recurrence is that of Beaumont,
  * Eyraud-Dubois, Herrmann, Joly and Shilova, "Optimal checkpointing for heterogeneous chains" (2019), with saved
- * tensors and cut values distinguished, and with memory as step functions; all bytes come from lowering
- * (stage_profile.h). */
+ * tensors and cut values distinguished, and with memory as step functions; all bytes come from the
+ * step model (stage_profile.h). */
 #pragma once
 
 #include "search/visit_options.h"

@@ -1,219 +1,125 @@
 #include "search/stage_profile.h"
 
-#include <assert.h>
 #include <string.h>
 
-static const struct layer source_layer = {.name = "source", .inputs = 0};
-static const struct layer sink_layer = {.name = "sink", .inputs = 1};
-
-/* The value of the subnetwork that stands for a value of the network. */
-static int map(int from, int value) { return value ? value - from + 1 : 0; }
-
-static struct node stand_in(const struct layer *layer, int index, bool backward)
-{
-    return (struct node){.name = layer->name,
-                         .layer = layer,
-                         .index = index,
-                         .output = index + 1,
-                         .group = -1,
-                         .parameters = backward ? 1 : 0};
-}
-
-/* The tensors of a part of a traced step, while its operators are copied. */
-struct cut_tensors {
-    const struct traced_step *whole;
-    struct traced_step *part;
-    struct region *region;
-    int *number;     /* of those of the part: in the whole step */
-    size_t incoming; /* bytes that operators of the part read and later nodes wrote */
+/* The sweep over a run, from its last op to its first. */
+struct run_sweep {
+    const struct node_run *run;
+    struct sweep sweep;
+    struct stage_profile profile;
 };
 
-/* The part's number of a tensor, which is added if it is new. */
-static int cut_tensor(struct cut_tensors *c, int tensor, bool written)
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+
+/* The most live bytes since the last call, without masks of the nodes before the run. */
+static size_t take_peak(struct run_sweep *s)
 {
-    assert(c->number || !c->part->tensors);
-    for (int t = c->part->tensors; !written && t-- > 0;) /* each is written before it is read */
-        if (c->number[t] == tensor) return t;
-    const int t = c->part->tensors;
-    region_grow(c->region, &c->part->tensor, t, sizeof *c->part->tensor);
-    region_grow(c->region, &c->number, t, sizeof *c->number);
-    c->part->tensor[t] = c->whole->tensor[tensor];
-    c->part->tensor[t].stays = false;
-    c->number[t] = tensor;
-    if (!written) c->incoming += (size_t)c->whole->tensor[tensor].bytes;
-    return c->part->tensors++;
+    const size_t live = s->sweep.cost.peak, others = s->run->model->masks[s->run->from];
+    s->sweep.cost.peak = 0;
+    return live > others ? live - others : 0;
 }
 
-static struct traced_backward *cut_backward(struct cut_tensors *c, const struct traced_backward *b, int from)
+static void recompute_node(struct run_sweep *s, int node, int event)
 {
-    struct traced_backward *copy;
-    struct traced_read *read;
-    int *input, *output;
-    NEW(c->region, copy, 1);
-    NEW(c->region, read, (size_t)b->reads + 1);
-    NEW(c->region, input, (size_t)b->inputs + 1);
-    NEW(c->region, output, (size_t)b->outputs + 1);
-    for (int k = 0; k < b->reads; k++) read[k] = (struct traced_read){b->read[k].node - from + 1, b->read[k].what};
-    for (int k = 0; k < b->inputs; k++) input[k] = cut_tensor(c, b->input[k], false);
-    for (int k = 0; k < b->outputs; k++) output[k] = cut_tensor(c, b->output[k], true);
-    *copy = *b;
-    copy->read = read;
-    copy->input = input;
-    copy->output = output;
-    return copy;
+    const struct node *n = &s->run->model->network->graph->node[node];
+    for (int k = 0; k < n->layer->inputs; k++) s->profile.reads_input |= n->inputs[k] && n->inputs[k] == s->run->from;
+    s->profile.recompute_time += s->run->model->time[node];
+    sweep_recomputation(&s->sweep, node, event);
 }
 
-/* An operator of the source or the sink: of so many tensors. */
-static struct traced_backward *end_backward(struct cut_tensors *c, int **tensor)
+static void backward_node(struct run_sweep *s, int node)
 {
-    struct traced_backward *b;
-    NEW(c->region, b, 1);
-    NEW(c->region, *tensor, (size_t)c->part->tensors + 1);
-    b->input = b->output = *tensor;
-    return b;
-}
-
-/* The sink's backward writes what later nodes' backwards do, the source's reads what earlier ones do; what passes by is
- * one tensor. */
-static void cut_traced(const struct network *network, int from, int to, bool outlives, struct region *region,
-                       struct subnetwork *subnetwork)
-{
-    static const struct traced_read cut_value = {0, HELD_VALUE};
-    struct binding *binding = subnetwork->network.binding;
-    struct cut_tensors c = {.whole = network->traced, .region = region};
-    int *tensor;
-    NEW(region, c.part, 1);
-    for (int i = to - 1; i >= from; i--)
-        if (network->binding[i].traced)
-            binding[i - from + 1].traced = cut_backward(&c, network->binding[i].traced, from);
-    const int passing = c.part->tensors++;
-    region_grow(region, &c.part->tensor, passing, sizeof *c.part->tensor);
-    region_grow(region, &c.number, passing, sizeof *c.number);
-    c.part->tensor[passing] =
-        (struct traced_tensor){.bytes = (int64_t)(c.whole->across[to] - c.incoming), .writer = to, .last = from - 1};
-    struct traced_backward *source = end_backward(&c, &tensor);
-    for (int t = 0; t < c.part->tensors; t++)
-        if (t == passing || c.whole->tensor[c.number[t]].stays || c.whole->tensor[c.number[t]].last < from)
-            tensor[source->inputs++] = t;
-    source->reads = outlives;
-    source->read = &cut_value;
-    binding[0].traced = source;
-    binding[0].footprint.reads[PART_INDEX_INPUT] = READS_X;
-    if (subnetwork->sink) {
-        struct traced_backward *sink = end_backward(&c, &tensor);
-        for (int t = 0; t < c.part->tensors; t++)
-            if (t == passing || c.whole->tensor[c.number[t]].writer >= to) tensor[sink->outputs++] = t;
-        binding[subnetwork->nodes + 1].traced = sink;
-    }
-    subnetwork->network.traced = c.part;
-}
-
-void subnetwork_cut(const struct network *network, int from, int to, bool sink, bool outlives, enum rng_mode rng,
-                    struct region *region, struct subnetwork *subnetwork)
-{
-    const struct graph *whole = network->graph;
-    *subnetwork = (struct subnetwork){.nodes = to - from, .sink = sink, .rng = rng};
-    struct graph *g;
-    NEW(region, g, 1);
-    g->batch = whole->batch;
-    g->slices = 1;
-    g->parameter = whole->parameter;
-    g->nodes = to - from + 1 + subnetwork->sink;
-    g->values = g->nodes + 1;
-    struct binding *binding;
-    struct cost *cost;
-    NEW(region, g->node, (size_t)g->nodes);
-    NEW(region, g->value, (size_t)g->values);
-    NEW(region, binding, (size_t)g->nodes);
-    NEW(region, cost, (size_t)g->nodes);
-    g->value[0] = whole->value[0];
-    if (from) g->value[1] = whole->value[from];
-    g->node[0] = stand_in(&source_layer, 0, g->value[1].wants_gradient);
-    if (outlives) binding[0].footprint.reads[PART_INDEX_PARAMS] = READS_Y;
-    for (int i = from; i < to; i++) {
-        struct node *node = &g->node[i - from + 1];
-        *node = whole->node[i];
-        node->index = i - from + 1;
-        node->output = node->index + 1;
-        NEW(region, node->inputs, (size_t)node->layer->inputs);
-        for (int k = 0; k < node->layer->inputs; k++) node->inputs[k] = map(from, whole->node[i].inputs[k]);
-        g->value[node->output] = whole->value[i + 1];
-        binding[node->index] = network->binding[i];
-        cost[node->index] = network->cost[i];
-    }
-    if (subnetwork->sink) {
-        struct node *node = &g->node[g->nodes - 1];
-        *node = stand_in(&sink_layer, g->nodes - 1, true);
-        NEW(region, node->inputs, 1);
-        node->inputs[0] = node->index;
-    }
-    subnetwork->network =
-        (struct network){.graph = g, .binding = binding, .cost = cost, .granularity = network->granularity};
-    if (network->traced) cut_traced(network, from, to, outlives, region, subnetwork);
-}
-
-/* What stashes and masks add to the live bytes of an op, where all of them are there from the start. */
-static void count_forward(struct stage_profile *p, int end)
-{
-    const struct lowered *l = &p->lowered;
-    size_t born = 0;
-    for (int i = 0; i < end; i++) {
-        if (l->op[i].once >= 0) born += l->buffer[l->op[i].once].bytes;
-        size_t again = p->live[i] + p->once - born;
-        if (p->live[i] > p->forward) p->forward = p->live[i];
-        if (again > p->again) p->again = again;
+    const struct step_model *m = s->run->model;
+    int end = m->backward[node];
+    while (end < m->events && m->event[end].node == node) end++;
+    for (int e = end - 1; e >= m->backward[node]; e--) {
+        for (struct reading r = step_reading(m, &m->event[e]); reading_next(&r);)
+            s->profile.reads_input |= r.node + 1 == s->run->from;
+        sweep_event(&s->sweep, e);
     }
 }
 
-static bool reads_cut(const struct subnetwork *subnetwork, const struct op *op)
+/* The backwards of the run, and their recomputations. */
+static void sweep_backwards(struct run_sweep *s, const bool *recompute)
 {
-    const struct node *node = &subnetwork->network.graph->node[op->node];
-    const struct footprint *f = &subnetwork->network.binding[op->node].footprint;
-    if (op->node < 1 || op->node > subnetwork->nodes || op->kind > OP_BACKWARD) return false;
-    for (int k = 0; op->kind == OP_FORWARD && k < node->layer->inputs; k++)
-        if (node->inputs[k] == 1) return true;
-    struct reading r = reading_of(&subnetwork->network, op->node, footprint_reads(f->reads, op->parts));
-    while (op->kind == OP_BACKWARD && reading_next(&r))
-        if (r.node == 0) return true;
-    return false;
-}
-
-static void count(const struct subnetwork *subnetwork, struct stage_profile *p)
-{
-    const struct lowered *l = &p->lowered;
-    p->sink = p->turn = -1;
-    for (int i = 0; i < l->ops; i++) {
-        const struct op *op = &l->op[i];
-        double time = subnetwork->network.cost[op->node].forward;
-        if (op->kind == OP_FORWARD && op->recompute) p->recompute_time += time;
-        if (op->kind == OP_FORWARD && !op->recompute)
-            p->forward_time += network_first_time(&subnetwork->network, op->node);
-        if (op->kind == OP_FORWARD && !op->recompute && op->once >= 0) p->once += l->buffer[op->once].bytes;
-        if (!subnetwork->sink || op->node != subnetwork->nodes + 1) continue;
-        if (op->kind == OP_FORWARD) p->sink = i;
-        if (op->kind == OP_BACKWARD) p->turn = i;
-    }
-    if (subnetwork->sink) {
-        count_forward(p, p->sink);
-        p->keep = p->live[p->sink] -
-                  network_round(&subnetwork->network, subnetwork->network.graph->value[subnetwork->nodes + 1].bytes);
-    }
-    for (int i = p->turn + 1; i < l->ops; i++) {
-        if (p->live[i] > p->backward) p->backward = p->live[i];
-        p->reads_input |= reads_cut(subnetwork, &l->op[i]);
+    region_auto *region = region_create();
+    const struct step_model *m = s->run->model;
+    struct schedule schedule = schedule_empty(region);
+    stage_backward(m->network, s->run->from, s->run->to, recompute, &schedule);
+    int next = s->run->from; /* whose backward comes after the step */
+    for (size_t i = schedule.steps; i-- > 0;) {
+        const struct step *step = &schedule.step[i];
+        for (int n = step->from; step->kind == STEP_BACKWARD && n < step->to; n++) backward_node(s, next = n);
+        for (int n = step->to - 1; step->kind == STEP_FORWARD && n >= step->from; n--)
+            if (sweep_is_due(&s->sweep, n)) recompute_node(s, n, m->backward[next]);
     }
 }
 
-struct stage_profile subnetwork_profile(const struct subnetwork *subnetwork, const struct schedule *schedule,
-                                        struct region *region)
+/* What comes before the backwards, from the new forward to the sink's backward. */
+static void sweep_again(struct run_sweep *s, enum probe probe, bool *forward)
 {
-    const struct lower_options options = {.drop_dead = true, .rng = subnetwork->rng};
-    struct stage_profile profile = {.lowered = lower(&subnetwork->network, schedule, &options, region)};
-    const struct lowered *l = &profile.lowered;
-    NEW(region, profile.live, (size_t)l->ops + 1);
-    buffers_live(l->buffer, l->buffers, l->ops, profile.live);
-    count(subnetwork, &profile);
-    return profile;
+    const struct step_model *m = s->run->model;
+    const int from = s->run->from, to = s->run->to, event = m->backward[to - 1];
+    for (int n = to - 1; n >= from && (probe == PROBE_LAST || probe == PROBE_PASS); n--) {
+        const bool due = sweep_is_due(&s->sweep, n);
+        if (forward) forward[n - from] = due;
+        if (due) recompute_node(s, n, event);
+    }
+    if (from && (probe == PROBE_PASS || probe == PROBE_TAIL) && m->needed[from - 1] & NEEDED_Y) {
+        m->needed[from - 1] = 0;
+        s->sweep.held -= m->value[from - 1];
+    }
+}
+
+/* The first forwards. What they write once exists from each one on. */
+static void sweep_forwards(struct run_sweep *s)
+{
+    const struct step_model *m = s->run->model;
+    const int from = s->run->from, to = s->run->to;
+    struct stage_profile *p = &s->profile;
+    size_t born = p->once;
+    for (int n = to - 1; n >= from; n--) {
+        const struct node *node = &m->network->graph->node[n];
+        if (!network_has_forward(m->network, n)) continue;
+        sweep_event(&s->sweep, n);
+        const size_t live = take_peak(s);
+        p->forward = larger(p->forward, live);
+        p->again = larger(p->again, live + p->once - born);
+        born -= m->once[n];
+        for (int k = 0; k < node->layer->inputs && !s->run->sink; k++)
+            p->reads_input |= node->inputs[k] && node->inputs[k] == from;
+    }
+    const size_t cut = from ? m->value[from - 1] : 0;
+    p->forward = larger(p->forward, cut);
+    p->again = larger(p->again, cut + p->once);
+}
+
+struct stage_profile stage_profile_find(const struct node_run *run, enum probe probe, const bool *recompute,
+                                        bool *forward)
+{
+    const struct step_model *m = run->model;
+    struct run_sweep s = {.run = run, .sweep = {.model = m, .limit = SIZE_MAX}};
+    struct stage_profile *p = &s.profile;
+    for (int n = run->from; n < run->to; n++) {
+        p->once += m->once[n];
+        if (network_has_forward(m->network, n)) p->forward_time += network_first_time(m->network, n);
+    }
+    if (run->from && run->outlives) sweep_need(&s.sweep, run->from - 1, NEEDED_Y);
+    if (run->from) s.sweep.cost.peak = s.sweep.held + m->event[m->backward[run->from - 1]].before;
+    sweep_backwards(&s, recompute);
+    sweep_again(&s, probe, forward);
+    p->backward = take_peak(&s);
+    const unsigned output = m->needed[run->to - 1];
+    p->keep = s.sweep.held - (output & NEEDED_Y ? m->value[run->to - 1] : 0) + m->masks[run->to] - m->masks[run->from];
+    if (run->sink) sweep_need(&s.sweep, run->to - 1, NEEDED_Y);
+    sweep_forwards(&s);
+    if (!run->sink) {
+        p->backward = larger(p->backward, p->forward);
+        p->forward = p->again = p->keep = 0;
+    }
+    if (run->from) m->needed[run->from - 1] = 0;
+    for (int n = run->from; n < run->to; n++) m->needed[n] = 0;
+    return s.profile;
 }
 
 /* Marks in now[] those nodes marked in due[] that must be recomputed before node's backward. */
@@ -231,8 +137,7 @@ static bool find_due(const struct network *network, int from, int to, int node, 
     return any;
 }
 
-void subnetwork_backward(const struct network *network, int from, int to, const bool *recompute,
-                         struct schedule *schedule)
+void stage_backward(const struct network *network, int from, int to, const bool *recompute, struct schedule *schedule)
 {
     bool *due, *now;
     NEW(schedule->region, due, (size_t)(to - from));

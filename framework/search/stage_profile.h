@@ -1,44 +1,44 @@
-/* A run of nodes between two cuts, lowered by itself, which gives the bytes for planning by parts. A source before the
- * run writes the cut value that the run reads; a sink after it reads the run's output and returns its gradient, in
- * place of everything that follows. Lowering, lifetimes and overlays are those of the whole network.
+/* What a run of nodes between two cuts takes by itself, for planning by parts, from a sweep over its events in the step
+ * model.
  *
  * Contract: the live bytes of an op of the run, here, are those of the run, its two cut values and their gradients at
  * that op in any schedule of the whole network that treats the run alike; the rest of that schedule adds to them. */
 #pragma once
 
-#include "plan/lower.h"
+#include "search/step_model.h"
 
-struct subnetwork {
-    struct network network; /* node 0: the source; 1..nodes: the run; nodes + 1: the sink, where there is one */
-    int nodes;
-    bool sink;
-    enum rng_mode rng;
+/* Nodes [from, to) of the model's network, cuts of stages_find. */
+struct node_run {
+    const struct step_model *model;
+    int from, to;
+    bool sink;     /* something comes after them and reads the last node's value */
+    bool outlives; /* something before them reads the value before the first one after their backward */
 };
 
-/* Nodes [from, to) of network, cuts of stages_find. sink: something comes after them. outlives: the source's own
- * backward reads the cut value. All in region. */
-void subnetwork_cut(const struct network *network, int from, int to, bool sink, bool outlives, enum rng_mode rng,
-                    struct region *region, struct subnetwork *subnetwork);
+/* What follows one forward of a run and the backward of what comes after it. */
+enum probe {
+    PROBE_THROUGH, /* recomputations and backwards */
+    PROBE_LAST,    /* a new forward from the cut value, then those */
+    PROBE_PASS,    /* the same, the cut value recomputed, too */
+    PROBE_TAIL     /* the cut value recomputed, then the backwards of what was saved */
+};
 
-/* The costs of a schedule over the subnetwork's nodes. */
 struct stage_profile {
-    struct lowered lowered;
-    size_t *live;          /* while each op runs */
-    int sink, turn;        /* ops: the sink's forward, and its backward (-1 each: no sink) */
     size_t once;           /* bytes written at first forwards and kept for recomputations: stashes and masks */
-    size_t forward;        /* peak of the ops before the sink's forward */
+    size_t forward;        /* peak of the first forwards; without a sink 0, here and in the next two */
     size_t again;          /* the same where all stashes and masks exist from the start: in a recomputation */
-    size_t keep;           /* live while the sink runs forward, the run's output left out */
-    size_t backward;       /* peak of the ops after the sink's backward; without a sink, of all ops */
+    size_t keep;           /* live between the forward and the backward, the run's output left out */
+    size_t backward;       /* peak of the ops after that; without a sink, of all ops */
     double forward_time;   /* of first forwards */
     double recompute_time; /* of the others */
-    bool reads_input;      /* an op of the run after the sink's backward reads the cut value */
+    bool reads_input;      /* an op that backward is of reads the cut value */
 };
 
-struct stage_profile subnetwork_profile(const struct subnetwork *subnetwork, const struct schedule *schedule,
-                                        struct region *region);
+/* recompute: by node of the run, whether it is recomputed before the first backward that reads it. forward: by node of
+ * the run, set to whether the new forward of the run computes it; NULL: not asked. */
+struct stage_profile stage_profile_find(const struct node_run *run, enum probe probe, const bool *recompute,
+                                        bool *forward);
 
 /* Appends the backwards of nodes [from, to) of a network, from the last to the first, each after the recomputations
  * that it still needs of nodes marked in recompute[] (recompute[0]: node from). */
-void subnetwork_backward(const struct network *network, int from, int to, const bool *recompute,
-                         struct schedule *schedule);
+void stage_backward(const struct network *network, int from, int to, const bool *recompute, struct schedule *schedule);

@@ -65,6 +65,10 @@ static void list_nodes(struct step_model *m, struct region *region)
     NEW(region, m->over, (size_t)m->nodes);
     NEW(region, m->again, (size_t)m->nodes);
     NEW(region, m->needed, (size_t)m->nodes);
+    NEW(region, m->backward, (size_t)m->nodes);
+    NEW(region, m->once, (size_t)m->nodes);
+    NEW(region, m->unread, (size_t)m->nodes);
+    NEW(region, m->masks, (size_t)m->nodes + 1);
     for (int n = 0; n < m->nodes; n++) {
         const struct footprint *f = &m->network->binding[n].footprint;
         const int x = graph->node[n].layer->inputs ? graph->node[n].inputs[0] : 0;
@@ -77,6 +81,15 @@ static void list_nodes(struct step_model *m, struct region *region)
         m->floor += network_first_time(m->network, n);
         if (network_parts(m->network, n)) m->floor += network_backward_time(m->network, n);
     }
+}
+
+/* What the first forward writes once. A recomputation reads it, too; of a traced step it does not. */
+static void note_once(struct step_model *m, const struct lowered *l, int op)
+{
+    const int once = l->op[op].once, node = l->op[op].node;
+    if (once < 0) return;
+    m->once[node] = l->buffer[once].bytes;
+    if (l->buffer[once].death == op && !m->network->traced) m->unread[node] = m->once[node];
 }
 
 struct step_model step_model_create(const struct network *network, const struct lower_options *options,
@@ -94,24 +107,20 @@ struct step_model step_model_create(const struct network *network, const struct 
     for (int n = 0; n < nodes; n++) {
         const bool any = network_has_forward(network, n);
         add_event(&m, (struct step_event){.node = n, .before = before[op]}, during, op, op, op + any);
+        if (any) note_once(&m, &l, op);
+        m.masks[n + 1] = m.masks[n] + m.once[n] - m.unread[n];
         op += any;
         m.forwards += any;
     }
     for (int n = nodes - 1, from = op; n >= 0; n--) {
         int to = from;
         while (to < l.ops && l.op[to].node == n) to++;
+        m.backward[n] = m.events;
         add_backward(&m, &l, during, before, n, from, to);
         from = to;
     }
     return m;
 }
-
-/* The sweep over a sequence, from its last event to its first. */
-struct sweep {
-    const struct step_model *model;
-    size_t held, limit; /* bytes of what is needed after the current event */
-    struct sequence_cost cost;
-};
 
 static void meet(struct sweep *s, size_t live)
 {
@@ -119,13 +128,18 @@ static void meet(struct sweep *s, size_t live)
     if (live > s->limit) s->cost.excess += (double)(live - s->limit);
 }
 
-/* Returns whether nothing needed it so far. */
-static bool need(struct sweep *s, int node, unsigned what, size_t bytes)
+static size_t needed_bytes(const struct step_model *m, int node, unsigned needed)
+{
+    return (needed & NEEDED_Y ? m->value[node] : 0) + (needed & NEEDED_SAVED ? m->saved[node] : 0) +
+           (needed & NEEDED_ONCE ? m->unread[node] : 0);
+}
+
+bool sweep_need(struct sweep *s, int node, enum needed what)
 {
     unsigned *needed = &s->model->needed[node];
     if (*needed & what) return false;
     *needed |= what;
-    s->held += bytes;
+    s->held += needed_bytes(s->model, node, what);
     return true;
 }
 
@@ -134,31 +148,41 @@ static bool need_inputs(struct sweep *s, int node)
 {
     const struct node *at = &s->model->network->graph->node[node];
     bool first = false;
-    for (int k = 0; k < at->layer->inputs; k++) {
-        const int x = at->inputs[k] - 1;
-        if (x >= 0 && need(s, x, NEEDED_Y, s->model->value[x]) && !k) first = true;
-    }
+    for (int k = 0; k < at->layer->inputs; k++)
+        if (at->inputs[k] && sweep_need(s, at->inputs[k] - 1, NEEDED_Y) && !k) first = true;
     return first;
 }
 
 /* base: bytes besides the forward's operands and outputs. */
-static void sweep_forward(struct sweep *s, int node, size_t base)
+static void sweep_forward(struct sweep *s, int node, size_t base, bool again)
 {
     const struct step_model *m = s->model;
     const unsigned needed = m->needed[node];
     size_t outputs = m->value[node] + (needed & NEEDED_SAVED ? m->saved[node] : 0);
     m->needed[node] = 0;
-    s->held -= (needed & NEEDED_Y ? m->value[node] : 0) + (needed & NEEDED_SAVED ? m->saved[node] : 0);
+    s->held -= needed_bytes(m, node, needed);
+    if (again && m->unread[node]) sweep_need(s, node, NEEDED_ONCE);
     if (need_inputs(s, node) && m->over[node]) outputs -= m->value[node];
     meet(s, s->held + outputs + base);
 }
 
-static void sweep_backward(struct sweep *s, const struct step_event *e)
+void sweep_recomputation(struct sweep *s, int node, int event)
+{
+    s->cost.time += s->model->time[node];
+    sweep_forward(s, node, s->model->event[event].before + s->model->scratch[node], true);
+}
+
+void sweep_event(struct sweep *s, int event)
 {
     const struct step_model *m = s->model;
+    const struct step_event *e = &m->event[event];
+    if (e->kind == STEP_FORWARD) {
+        sweep_forward(s, e->node, e->during, false);
+        return;
+    }
     meet(s, s->held + e->after);
     for (struct reading r = step_reading(m, e); reading_next(&r);)
-        need(s, r.node, r.saved ? NEEDED_SAVED : NEEDED_Y, r.saved ? m->saved[r.node] : m->value[r.node]);
+        sweep_need(s, r.node, r.saved ? NEEDED_SAVED : NEEDED_Y);
     meet(s, s->held + e->during);
 }
 
@@ -170,17 +194,13 @@ static int sweep_items(struct sweep *s, struct sequence *sequence, int from, boo
     int event = m->events, kept = sequence->length;
     for (int i = sequence->length - 1; i >= from; i--) {
         const int node = sequence->item[i];
-        if (node >= 0 && (!m->needed[node] || !m->again[node])) continue;
+        if (node >= 0 && !sweep_is_due(s, node)) continue;
         kept--;
         if (drop) sequence->item[kept] = node;
-        if (node >= 0) {
-            s->cost.time += m->time[node];
-            sweep_forward(s, node, m->event[event].before + m->scratch[node]);
-        } else if (m->event[--event].kind == STEP_FORWARD) {
-            sweep_forward(s, m->event[event].node, m->event[event].during);
-        } else {
-            sweep_backward(s, &m->event[event]);
-        }
+        if (node >= 0)
+            sweep_recomputation(s, node, event);
+        else
+            sweep_event(s, --event);
     }
     return kept;
 }
@@ -200,7 +220,7 @@ void sequence_needs(const struct step_model *m, const struct sequence *sequence,
     struct sequence same = *sequence;
     sweep_items(&s, &same, from, false);
     for (int n = 0; n < m->nodes; n++) {
-        needed[n] = (unsigned char)m->needed[n];
+        needed[n] = (unsigned char)(m->needed[n] & (NEEDED_Y | NEEDED_SAVED));
         m->needed[n] = 0;
     }
 }

@@ -21,7 +21,11 @@ struct step_model {
     const struct network *network;
     int nodes, events;
     struct step_event *event;        /* first forwards, then backwards */
+    int *backward;                   /* by node: the first event of its backward */
     size_t *value, *saved, *scratch; /* by node: bytes of a forward */
+    size_t *once;                    /* by node: what its first forward writes once, such as a mask */
+    size_t *unread;                  /* by node: of that, what no backward reads, live until the last recomputation */
+    size_t *masks;                   /* by node: what the nodes before it write once and backwards read */
     double *time;                    /* by node: of a recomputation */
     bool *over;                      /* by node: its output can take the place of its first input */
     bool *again;                     /* by node: it can be recomputed */
@@ -41,6 +45,12 @@ static inline struct reading step_reading(const struct step_model *model, const 
     return reading_of(model->network, event->node, event->reads);
 }
 
+/* Gradients that wait for the backward of a node. */
+static inline size_t step_gradients(const struct step_model *model, int node)
+{
+    return model->event[model->backward[node]].before - model->masks[node + 1];
+}
+
 /* A schedule as numbers: a node is its recomputation, STEP_NEXT the next event of the backbone. */
 enum { STEP_NEXT = -1 };
 struct sequence {
@@ -57,8 +67,27 @@ struct sequence_cost {
 /* Dead recomputations are left out of the sequence. */
 struct sequence_cost sequence_evaluate(const struct step_model *model, struct sequence *sequence, size_t limit);
 
+/* The sweep over the ops of a step, or of a part of it, from the last to the first. The model's needed[] is 0 before,
+ * and has to be 0 after. */
+enum needed { NEEDED_Y = 1, NEEDED_SAVED = 2, NEEDED_ONCE = 4 };
+struct sweep {
+    const struct step_model *model;
+    size_t held, limit;        /* bytes of what is needed after the current op; of the excess */
+    struct sequence_cost cost; /* of the ops so far */
+};
+
+/* Something after the ops so far needs it; returns whether nothing did. A recomputation before an event. An event. */
+bool sweep_need(struct sweep *sweep, int node, enum needed what);
+void sweep_recomputation(struct sweep *sweep, int node, int event);
+void sweep_event(struct sweep *sweep, int event);
+
+/* Whether what the node's forward writes is needed, and it can be recomputed. */
+static inline bool sweep_is_due(const struct sweep *sweep, int node)
+{
+    return sweep->model->again[node] && sweep->model->needed[node] & (NEEDED_Y | NEEDED_SAVED);
+}
+
 /* What the items from `from` on read and do not write, as bits of enum needed by node. */
-enum needed { NEEDED_Y = 1, NEEDED_SAVED = 2 };
 void sequence_needs(const struct step_model *model, const struct sequence *sequence, int from, unsigned char *needed);
 
 /* The sequence of a schedule, with room for as many items again; and the inverse, appended to an empty schedule.

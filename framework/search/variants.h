@@ -1,6 +1,6 @@
 /* Variants of runs of stages. A variant of a run is the set of its nodes that are recomputed before their backwards;
- * everything else that a backward reads stays from the forward. Its bytes and times come from lowering it by itself
- * (stage_profile.h), so they hold for whatever footprints the kernels have.
+ * everything else that a backward reads stays from the forward. Its bytes and times are those of a sweep over the run
+ * alone (stage_profile.h), so they hold for whatever footprints the kernels have.
  *
  * Examined: runs of up to CHAIN_RUN_NODES nodes and single stages of any size; in a run of several stages each cut
  * value inside is recomputed (a run that keeps one is two runs), and of the other nodes every subset of the
@@ -62,7 +62,7 @@ struct stages {
     int *shift;       /* by first and last stage: distance in stages to the first equal stretch; 0: there is none */
     int reach;        /* runs of up to so many stages */
     struct run **run; /* run[first * reach + stages - 1], NULL: not examined */
-    enum rng_mode rng;
+    struct step_model model;
 };
 
 /* Of a stretch. */
@@ -77,5 +77,5 @@ struct stages variants_list(const struct network *network, enum rng_mode rng, st
 bool *variants_unpack(uint64_t recompute, int nodes, struct region *region);
 
 /* Marks the nodes of the forward of a run that ends a visit: those whose output or saved tensors are read. */
-bool *variants_last_nodes(const struct network *network, const struct node_range *nodes, uint64_t recompute,
-                          enum rng_mode rng, struct region *region);
+bool *variants_last_nodes(const struct stages *stages, const struct node_range *nodes, uint64_t recompute,
+                          struct region *region);

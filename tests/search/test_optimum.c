@@ -373,3 +373,23 @@ Test(optimum, predicts_what_lowering_says_of_any_network)
         sketch_end(&sketch);
     }
 }
+
+/* Of stages that are equal but for what their first forward writes once: batch norms of other channels. */
+Test(optimum, predicts_what_lowering_says_of_stages_that_write_other_bytes_once)
+{
+    struct source source = {.seed = 15};
+    for (int c = 0; c < 40; c++) {
+        struct sketch sketch;
+        int value = 0;
+        sketch_begin(&sketch, 1024);
+        for (int i = 0; i < 10; i++) {
+            const struct footprint f = {.once = (size_t)256 * draw_below(&source, 4), .reads = {READS_X, READS_X}};
+            value = sketch_add(&sketch, &(struct sketch_node){{value, -1}, 2048, true, false, f});
+        }
+        sketch_finish(&sketch, value);
+        struct optimum *o = optimum_solve(sketch.network, RNG_COUNTER);
+        check_front(o, &usual, 30, "network");
+        optimum_destroy(o);
+        sketch_end(&sketch);
+    }
+}

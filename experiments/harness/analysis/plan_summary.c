@@ -8,6 +8,7 @@
 #include "model/chunked_loss.h"
 #include "policies/rivals.h"
 #include "search/limits.h"
+#include "search/step_model.h"
 #include "spec/graph_build.h"
 
 enum { FRONT_ROWS = 12, SEARCHED_NODES_MAX = 400 };
@@ -178,7 +179,8 @@ static const char *within(const char *group, const char *name)
     return length && strncmp(name, group, length) == 0 && name[length] == '.' ? name + length + 1 : name;
 }
 
-static json_t *json_of_stage(const struct plan_summary *s, struct node_range range,
+/* model: of a traced step, which says what gradients wait between stages. */
+static json_t *json_of_stage(const struct plan_summary *s, const struct step_model *model, struct node_range range,
                              const struct node_forwards *forwards)
 {
     const struct network *network = s->job->plan->network;
@@ -189,7 +191,7 @@ static json_t *json_of_stage(const struct plan_summary *s, struct node_range ran
     const char *group = group_of(graph, range);
     const bool timed = !network->backend; /* times of a file stand for flops */
     const struct value *output = &graph->value[graph->node[range.to - 1].output];
-    const size_t gradient = network->traced ? network->traced->across[range.to] : output->gradient_bytes;
+    const size_t gradient = network->traced ? step_gradients(model, range.to - 1) : output->gradient_bytes;
     struct stage_counts stage = {.nodes = 0};
     char shape[96];
     for (int i = range.from; i < range.to; i++) count_node(&stage, s->job->plan, i, &forwards[i]);
@@ -346,6 +348,7 @@ static enum status gather(struct plan_summary *s, bool choices)
     const struct plan *plan = job->plan;
     const struct node_ranges stages = stages_find(plan->network->graph, s->region);
     const struct node_forwards *forwards = count_forwards(plan, s->region);
+    struct step_model model = {.network = plan->network};
     json_t *all = s->json, *placing = json_null(), *rows = json_array();
     const bool budget = job->budget_bounds.budget > 0, timed = !job->backend;
     if (job->notes.tries)
@@ -369,7 +372,8 @@ static enum status gather(struct plan_summary *s, bool choices)
             KEY("placing", placing), KEY("policy_found", *job->notes.found ? job->notes.found : NULL),
             KEY("machine_bytes", s->machine.bytes), KEY("machine_limit", s->machine.limit),
             KEY("fits", json_boolean(plan_summary_fits(s))));
-    for (int i = 0; i < stages.count; i++) ADD(rows, json_of_stage(s, stages.range[i], forwards));
+    if (plan->network->traced) model = step_model_create(plan->network, &plan->options.lower, s->region);
+    for (int i = 0; i < stages.count; i++) ADD(rows, json_of_stage(s, &model, stages.range[i], forwards));
     PUT_ALL(all, KEY("stages", stages.count), KEY("table", rows));
     TRY(add_choices(s, choices));
     PUT(all, "store_all_live_peak_bytes", s->store_all_live);
