@@ -167,15 +167,15 @@ Test(pool, the_least_is_kept_where_most_cannot_be_placed)
 }
 
 /* A search's sequence keeps its limit, takes the time that lowering says, and is no slower than where it began. */
-static void check_sequence(const struct step_model *m, const struct sequence *sequence, size_t limit, double most,
-                           const char *what)
+static void check_sequence(const struct step_model *m, const struct lower_options *options,
+                           const struct sequence *sequence, size_t limit, double most, const char *what)
 {
     struct region *region = region_create();
     struct schedule schedule = schedule_empty(region);
     struct sequence copy = *sequence;
     const struct sequence_cost cost = sequence_evaluate(m, &copy, limit);
     sequence_schedule(m, &copy, &schedule);
-    const struct plan_cost lowered = plan_cost(m->network, &schedule, &usual.lower);
+    const struct plan_cost lowered = plan_cost(m->network, &schedule, options);
     cr_expect(cost.peak <= limit && !(cost.excess > 0) && cost.time <= most, "%s: %zu of %zu bytes, %g, at most %g",
               what, cost.peak, limit, cost.time, most);
     cr_expect(lowered.live_peak == cost.peak && lowered.time == cost.time, "%s: lowered to %zu bytes, %g", what,
@@ -183,10 +183,11 @@ static void check_sequence(const struct step_model *m, const struct sequence *se
     region_destroy(region);
 }
 
-static void check_searches(const struct network *network, const char *what)
+static void check_searches_with(const struct network *network, enum rng_mode rng, const char *what)
 {
     struct region *region = region_create();
-    const struct step_model m = step_model_create(network, &usual.lower, region);
+    const struct lower_options options = {.drop_dead = true, .rng = rng};
+    const struct step_model m = step_model_create(network, &options, region);
     struct plan *stored = plan_by(network, "store_all", "");
     const size_t all = stored->live_peak;
     plan_destroy(stored);
@@ -196,11 +197,17 @@ static void check_searches(const struct network *network, const char *what)
         if (!dropped.length) continue;
         struct sequence copy = dropped;
         const double time = sequence_evaluate(&m, &copy, limit).time;
-        check_sequence(&m, &dropped, limit, INFINITY, what);
+        check_sequence(&m, &options, &dropped, limit, INFINITY, what);
         const struct sequence better = improve_windows(&m, limit, &dropped, region);
-        if (better.length) check_sequence(&m, &better, limit, time, what);
+        if (better.length) check_sequence(&m, &options, &better, limit, time, what);
     }
     region_destroy(region);
+}
+
+static void check_searches(const struct network *network, const char *what)
+{
+    check_searches_with(network, RNG_COUNTER, what);
+    check_searches_with(network, RNG_MASK, what);
 }
 
 Test(pool, searches_say_what_their_schedules_take) { check_all(70, 30, 8, check_searches); }
