@@ -19,10 +19,18 @@ static size_t take_peak(struct run_sweep *s)
     return live > others ? live - others : 0;
 }
 
+/* Whether a forward of the run reads the cut value before it. */
+static bool reads_cut(const struct node_run *run, int node)
+{
+    const struct node *n = &run->model->network->graph->node[node];
+    bool any = false;
+    for (int k = 0; k < n->layer->inputs; k++) any |= n->inputs[k] && n->inputs[k] == run->from;
+    return any;
+}
+
 static void recompute_node(struct run_sweep *s, int node, int event)
 {
-    const struct node *n = &s->run->model->network->graph->node[node];
-    for (int k = 0; k < n->layer->inputs; k++) s->profile.reads_input |= n->inputs[k] && n->inputs[k] == s->run->from;
+    s->profile.reads_input |= reads_cut(s->run, node);
     s->profile.recompute_time += s->run->model->time[node];
     sweep_recomputation(&s->sweep, node, event);
 }
@@ -79,15 +87,13 @@ static void sweep_forwards(struct run_sweep *s)
     struct stage_profile *p = &s->profile;
     size_t born = p->once;
     for (int n = to - 1; n >= from; n--) {
-        const struct node *node = &m->network->graph->node[n];
         if (!network_has_forward(m->network, n)) continue;
         sweep_event(&s->sweep, n);
         const size_t live = take_peak(s);
         p->forward = larger(p->forward, live);
         p->again = larger(p->again, live + p->once - born);
         born -= m->once[n];
-        for (int k = 0; k < node->layer->inputs && !s->run->sink; k++)
-            p->reads_input |= node->inputs[k] && node->inputs[k] == from;
+        p->reads_input |= !s->run->sink && reads_cut(s->run, n);
     }
     const size_t cut = from ? m->value[from - 1] : 0;
     p->forward = larger(p->forward, cut);
