@@ -70,93 +70,76 @@ static struct node stand_in(const struct layer *layer, int index, bool backward)
                          .parameters = backward ? 1 : 0};
 }
 
-/* A network of nodes [from, to) alone, with granularity and kernels of the whole one: a source before them writes the
- * value that they read, and where there is something before them its backward reads that value; a sink after them reads
- * their output and returns its gradient. */
+/* A network as the other one, with room for so many nodes. */
+static struct network *new_network(const struct network *other, int nodes, struct region *region)
+{
+    struct network *network = network_copy(other, region);
+    struct graph *g;
+    NEW(region, g, 1);
+    *g = *other->graph;
+    g->nodes = nodes;
+    g->values = nodes + 1;
+    NEW(region, g->node, (size_t)g->nodes);
+    NEW(region, g->value, (size_t)g->values);
+    NEW(region, network->binding, (size_t)g->nodes);
+    NEW(region, network->cost, (size_t)g->nodes);
+    g->value[0] = other->graph->value[0];
+    network->graph = g;
+    return network;
+}
+
+/* Node at of the other network becomes node i. Values from number first on have numbers that are less lower. */
+static void copy_node(struct network *network, int i, const struct network *other, int at, int first, int less,
+                      struct region *region)
+{
+    const struct node *from = &other->graph->node[at];
+    struct node *node = &network->graph->node[i];
+    *node = *from;
+    node->index = i;
+    node->output = i + 1;
+    NEW(region, node->inputs, (size_t)node->layer->inputs);
+    for (int k = 0; k < node->layer->inputs; k++)
+        node->inputs[k] = from->inputs[k] < first ? from->inputs[k] : from->inputs[k] - less;
+    network->graph->value[i + 1] = other->graph->value[at + 1];
+    network->binding[i] = other->binding[at];
+    network->cost[i] = other->cost[at];
+}
+
+/* Nodes [from, to) alone: a source before them writes the value that they read, and where there is something before
+ * them its backward reads that value; a sink after them reads their output and returns its gradient. */
 static struct network *cut_stretch(const struct network *network, int from, int to, struct region *region)
 {
     static const struct layer source = {.name = "source", .inputs = 0}, sink = {.name = "sink", .inputs = 1};
-    const struct graph *whole = network->graph;
-    const int nodes = to - from;
-    struct network *n;
-    struct graph *g;
-    struct binding *binding;
-    struct cost *cost;
-    NEW(region, n, 1);
-    NEW(region, g, 1);
-    *g = (struct graph){
-        .batch = whole->batch, .slices = 1, .parameter = whole->parameter, .nodes = nodes + 2, .values = nodes + 3};
-    NEW(region, g->node, (size_t)g->nodes);
-    NEW(region, g->value, (size_t)g->values);
-    NEW(region, binding, (size_t)g->nodes);
-    NEW(region, cost, (size_t)g->nodes);
-    g->value[0] = whole->value[0];
-    if (from) g->value[1] = whole->value[from];
+    const int end = to - from + 1;
+    struct network *cut = new_network(network, end + 1, region);
+    struct graph *g = cut->graph;
+    if (from) g->value[1] = network->graph->value[from];
     g->node[0] = stand_in(&source, 0, g->value[1].wants_gradient);
-    if (from) binding[0].footprint.reads[PART_INDEX_PARAMS] = READS_Y;
-    for (int i = 1; i <= nodes; i++) {
-        const struct node *at = &whole->node[from + i - 1];
-        struct node *node = &g->node[i];
-        *node = *at;
-        node->index = i;
-        node->output = i + 1;
-        NEW(region, node->inputs, (size_t)node->layer->inputs);
-        for (int k = 0; k < node->layer->inputs; k++) node->inputs[k] = at->inputs[k] ? at->inputs[k] - from + 1 : 0;
-        g->value[i + 1] = whole->value[from + i];
-        binding[i] = network->binding[from + i - 1];
-        cost[i] = network->cost[from + i - 1];
-    }
-    g->node[nodes + 1] = stand_in(&sink, nodes + 1, true);
-    NEW(region, g->node[nodes + 1].inputs, 1);
-    g->node[nodes + 1].inputs[0] = nodes + 1;
-    *n = (struct network){.graph = g, .binding = binding, .cost = cost, .granularity = network->granularity};
-    return n;
+    if (from) cut->binding[0].footprint.reads[PART_INDEX_PARAMS] = READS_Y;
+    for (int i = 1; i < end; i++) copy_node(cut, i, network, from + i - 1, 1, from - 1, region);
+    g->node[end] = stand_in(&sink, end, true);
+    NEW(region, g->node[end].inputs, 1);
+    g->node[end].inputs[0] = end;
+    return cut;
 }
 
-/* A network whose nodes [from, to) are one, which keeps nothing but its input and its output. */
+/* Nodes [from, to) as one, which keeps nothing but its input and its output. */
 static struct network *contract(const struct network *network, int from, int to, struct region *region)
 {
     static const struct layer one = {.name = "stretch", .inputs = 1};
     const struct graph *whole = network->graph;
-    struct network *contracted = network_copy(network, region);
-    const int gone = to - from - 1;
-    struct graph *g;
-    NEW(region, g, 1);
-    *g = *whole;
-    g->nodes -= gone;
-    g->values -= gone;
-    NEW(region, g->node, (size_t)g->nodes);
-    NEW(region, g->value, (size_t)g->values);
-    NEW(region, contracted->cost, (size_t)g->nodes);
-    for (int i = 0; i < g->nodes; i++) {
-        const int at = i > from ? i + gone : i;
-        struct node *node = &g->node[i];
-        *node = whole->node[at];
-        node->index = i;
-        node->output = i + 1;
-        NEW(region, node->inputs, (size_t)node->layer->inputs);
-        for (int k = 0; k < node->layer->inputs; k++) {
-            const int x = whole->node[at].inputs[k];
-            node->inputs[k] = x >= to ? x - gone : x;
-        }
-        g->value[i + 1] = whole->value[i < from ? i + 1 : i + 1 + gone];
-        contracted->binding[i] = network->binding[at];
-        contracted->cost[i] = network->cost[at];
-    }
-    g->value[0] = whole->value[0];
-    g->node[from] = (struct node){.name = one.name,
-                                  .layer = &one,
-                                  .index = from,
-                                  .output = from + 1,
-                                  .parameters = 1,
-                                  .first_parameter = whole->node[from].first_parameter,
-                                  .group = -1};
+    const int gone = to - from - 1, nodes = whole->nodes - gone;
+    struct network *contracted = new_network(network, nodes, region);
+    struct graph *g = contracted->graph;
+    for (int i = 0; i < nodes; i++)
+        if (i != from) copy_node(contracted, i, network, i > from ? i + gone : i, to, gone, region);
+    g->node[from] = stand_in(&one, from, true);
+    g->node[from].first_parameter = whole->node[from].first_parameter;
     NEW(region, g->node[from].inputs, 1);
     g->node[from].inputs[0] = from;
+    g->value[from + 1] = whole->value[to];
     contracted->binding[from] = (struct binding){.footprint = {.reads = {READS_X, READS_X}}};
-    contracted->cost[from] = (struct cost){0};
     for (int i = from; i < to; i++) contracted->cost[from].forward += network->cost[i].forward;
-    contracted->graph = g;
     return contracted;
 }
 
