@@ -131,7 +131,7 @@ struct sequence improve_windows(const struct step_model *m, size_t limit, const 
 {
     region_auto *own = region_create();
     struct windows w = {.model = m, .limit = limit, .room = sequence->length + 4 * m->events};
-    bool improved = false;
+    bool improved = false, again = true;
     NEW(own, w.at, (size_t)m->events);
     NEW(own, w.needed, (size_t)m->nodes);
     NEW(own, w.again, (size_t)m->nodes);
@@ -144,10 +144,15 @@ struct sequence improve_windows(const struct step_model *m, size_t limit, const 
     w.cost = sequence_evaluate(m, &w.sequence, limit);
     if (w.cost.excess > 0) return (struct sequence){0, NULL};
     find_events(&w);
-    for (int to = m->events; to > m->nodes && w.work < WINDOWS_WORK; to -= WINDOWS_EVENTS / 2) {
-        const int from = to - WINDOWS_EVENTS > m->nodes ? to - WINDOWS_EVENTS : m->nodes;
-        improved |= search(&w, from, to);
-        work_report("improving windows", w.work, WINDOWS_WORK);
+    for (int round = 0; again && w.work < WINDOWS_WORK; round++) {
+        again = false;
+        for (int to = m->events - round % 2 * WINDOWS_EVENTS / 4; to > m->nodes && w.work < WINDOWS_WORK;
+             to -= WINDOWS_EVENTS / 2) {
+            const int from = to - WINDOWS_EVENTS > m->nodes ? to - WINDOWS_EVENTS : m->nodes;
+            again |= search(&w, from, to);
+            work_report("improving windows", w.work, WINDOWS_WORK);
+        }
+        improved |= again;
     }
     return improved ? w.sequence : (struct sequence){0, NULL};
 }
