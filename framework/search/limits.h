@@ -7,7 +7,7 @@ enum {
     /* Pool: members that are placed for one answer. */
     POOL_SEARCHED = 12,        /* by the search for placements, which may take a second each */
     POOL_PLACED = 48,          /* quickly, one after the other */
-    POOL_PLACED_NODES = 60000, /* and of all these together; buffers are some twenty times as many */
+    POOL_PLACED_NODES = 60000, /* times the nodes of the network, with some twenty buffers each */
     POOL_SLICED_POINTS = 64,   /* of a front in slices, whose bytes are known only once they are lowered */
 
     /* Chain, the programme on stages: time and memory grow with the square of the stages. */
