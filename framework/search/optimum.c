@@ -6,7 +6,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/units.h"
 #include "base/work.h"
 #include "search/limits.h"
 
@@ -15,12 +14,7 @@
  * bounds less, up to CHAIN_WHOLE, unless stages are equal, whose fronts are short. Beyond, the front of some visits is
  * what there is: their passes end before one of some CHAIN_CUTS stages, or CHAIN_NEAR to where they begin, and a front
  * has up to CHAIN_POINTS points. A sketch is of every visit, unless there are too many, with fronts of
- * CHAIN_SKETCH_POINTS.
- */
-
-/* What the whole front of CHAIN_WHOLE takes exactly. On random chains of 100 to 300 stages time grows with the
- * power TIME_GROWTH of the alternatives, memory in proportion to them. */
-static const double WHOLE_NS = 14e9, WHOLE_BYTES = 400e6, TIME_GROWTH = 1.25;
+ * CHAIN_SKETCH_POINTS. */
 
 static void look_build(struct option_search *search, const struct visit_option *option)
 {
@@ -313,15 +307,14 @@ void optimum_between(struct optimum *o, size_t low, size_t most)
 
 const char *optimum_approximation(const struct optimum *o, struct region *region)
 {
-    const double share = o->alternatives / CHAIN_WHOLE;
     if (o->exact) return NULL;
-    const char *const what =
-        region_text(region, "an approximation, as the whole front would take about %s and %s exactly",
-                    DURATION_TEXT(WHOLE_NS * pow(share, TIME_GROWTH)), BYTES_TEXT(WHOLE_BYTES * share));
-    if (!o->solution->cut) return region_text(region, "%s: fronts have up to %d points", what, CHAIN_SKETCH_POINTS);
+    if (!o->solution->cut)
+        return region_text(region, "an approximation: fronts have up to %d points", CHAIN_SKETCH_POINTS);
     return region_text(
-        region, "%s: checkpoints lie before one of %d stages or up to %d stages on, and fronts have up to %d points",
-        what, stages_a_cut(o), CHAIN_NEAR, CHAIN_POINTS);
+        region,
+        "an approximation: checkpoints lie before one of %d stages or up to %d stages on, and fronts have "
+        "up to %d points",
+        stages_a_cut(o), CHAIN_NEAR, CHAIN_POINTS);
 }
 
 void optimum_within(struct optimum *o, size_t most) { optimum_between(o, 0, most); }
