@@ -175,9 +175,9 @@ static void append_within(struct schedule *schedule, struct step step, int from,
 
 /* Nodes [from, to) are one node of around, whose backward is again; node 0 of again stands for what is before them. A
  * slice passes on before the next begins, or all of them reach the first output and the backward of the stretch first,
- * or its backward alone. */
-static void combine(struct pool *pool, int from, int to, const struct schedule *around, const struct schedule *again,
-                    struct region *region)
+ * or its backward alone. kept: the last nodes that again does not recompute, since what they saved is kept. */
+static void combine(struct pool *pool, int from, int to, int kept, const struct schedule *around,
+                    const struct schedule *again, struct region *region)
 {
     enum { HEAD, MIDDLE, AGAIN, PARTS };
     const int gone = to - from - 1, end = pool->network->graph->nodes - gone;
@@ -189,8 +189,10 @@ static void combine(struct pool *pool, int from, int to, const struct schedule *
         append_within(&part[at], s, forward ? 0 : from + 1, forward ? from : end, forward ? 0 : gone);
         if (stretch && forward) schedule_append(&part[at], STEP_FORWARD, from, to);
         if (stretch && (!forward || at == HEAD)) at = forward ? MIDDLE : AGAIN;
-        for (size_t k = 0; stretch && !forward && k < again->steps; k++)
-            append_within(&part[AGAIN], again->step[k], 1, to - from + 1, from - 1);
+        for (size_t k = 0; stretch && !forward && k < again->steps; k++) {
+            const int last = to - from + 1 - (again->step[k].kind == STEP_FORWARD ? kept : 0);
+            append_within(&part[AGAIN], again->step[k], 1, last, from - 1);
+        }
         append_within(&part[at], s, forward ? from + 1 : 0, forward ? end : from, forward ? gone : 0);
     }
     for (int parts = PARTS; parts > 0; parts--) {
@@ -198,6 +200,12 @@ static void combine(struct pool *pool, int from, int to, const struct schedule *
         if (parts == PARTS) schedule_append_all(&part[HEAD], &part[MIDDLE]), part[MIDDLE] = part[AGAIN];
         if (parts == PARTS - 1) schedule_append_all(&part[HEAD], &part[MIDDLE]);
     }
+}
+
+/* Whether the backward of node reads what it saved, but not its output. */
+static bool reads_saved_alone(const struct network *network, int node)
+{
+    return (network_reads(network, node) & (READS_Y | READS_SAVED)) == READS_SAVED;
 }
 
 static void add_stretch(struct pool *pool, const struct network *slice, int from, int to)
@@ -210,7 +218,8 @@ static void add_stretch(struct pool *pool, const struct network *slice, int from
         const struct schedule backward = point_schedule(&again, i, region);
         for (int k = 0; k < around.count; k++) {
             const struct schedule all = point_schedule(&around, k, region);
-            combine(pool, from, to, &all, &backward, region);
+            combine(pool, from, to, 0, &all, &backward, region);
+            if (reads_saved_alone(slice, to - 1)) combine(pool, from, to, 1, &all, &backward, region);
         }
     }
     optimum_destroy(again.optimum);
