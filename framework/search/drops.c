@@ -13,7 +13,9 @@
 #include "base/work.h"
 #include "search/limits.h"
 
-enum { NOTHING, UNREAD, BEST, STARTS }; /* dropped: without UNREAD, whose drop lets others drop their inputs */
+/* Sets that are improved: nothing, what no backward reads (its drop lets others drop their inputs), the best of kinds.
+ */
+enum { NOTHING, UNREAD, BEST, STARTS };
 
 struct set {
     bool *dropped; /* by node */
@@ -297,6 +299,10 @@ struct sequence drops_search(const struct step_model *model, size_t limit, struc
     NEW(region, best.dropped, (size_t)model->nodes);
     (s.kinds <= DROPS_KINDS ? try_subsets : try_greedily)(&s);
     for (int i = 0; i < s.starts; i++) {
+        bool seen = false;
+        for (int k = 0; k < i; k++)
+            seen |= !memcmp(s.start[k].dropped, s.start[i].dropped, (size_t)model->nodes * sizeof *best.dropped);
+        if (seen) continue;
         s.work = 0;
         copy(&s, &s.now, &s.start[i]);
         for (int n = 0; n < model->nodes; n++) /* at most: beside every op */

@@ -159,7 +159,9 @@ static bool search_below(struct pool *pool, size_t limit, double *below, const s
     region_auto *region = region_create();
     struct state_search_result r = state_search(model, limit, *below, *effort, region);
     if (!r.found) return r.proven;
-    *below = sequence_evaluate(model, &r.sequence, limit).time;
+    const struct sequence_cost cost = sequence_evaluate(model, &r.sequence, limit);
+    if (cost.excess > 0) return false; /* the search leaves out masks that no backward reads */
+    *below = cost.time;
     add_sequence(pool, model, &r.sequence, "a search over states");
     return r.proven;
 }

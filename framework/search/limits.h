@@ -13,8 +13,8 @@ enum {
     /* Chain, the programme on stages: time and memory grow with the square of the stages. */
     CHAIN_STAGES = 1 << 14,
     CHAIN_RUN_NODES = 12,         /* of a run of several stages */
-    CHAIN_FREE_NODES = 11,        /* of a stage, every subset of which is lowered */
-    CHAIN_SUBSETS = 1 << 26,      /* subsets times the square of the stage's nodes, about 10 ns each */
+    CHAIN_FREE_NODES = 11,        /* of a stage, every subset of which is examined */
+    CHAIN_SUBSETS = 1 << 26,      /* subsets times the square of the stage's nodes */
     CHAIN_FEW = 60000,            /* alternatives up to which every visit is solved at once */
     CHAIN_MANY = 20000000,        /* and after some visits, whose front is a ceiling */
     CHAIN_WHOLE = 3000000,        /* the same of a whole front, which the ceiling bounds less */

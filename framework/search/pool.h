@@ -1,7 +1,6 @@
 /* Every schedule that an engine or a policy found for a network, and the answers to questions about them: the fastest
  * that can be placed within some bytes, the one of least memory, the front. A schedule is placed when that is first
- * asked, by the quick placement, and by the search for placements (placement_search.h) where that misses its live peak:
- * so its arena is always the same, whatever is asked.
+ * asked, by the quick placement, and by the search for placements (placement_search.h) where that does not suffice.
  *
  * More schedules never make an answer worse. But what the engines (engines.h) add depends in part on what is asked:
  * that an answer with more bytes is no slower is tested (tests/search/test_pool.c), not guaranteed. */
@@ -15,7 +14,7 @@ struct member {
     struct point point;   /* live peak, and time of all ops */
     int at;               /* of the programme's front, whose schedule it is; -1: it has its own */
     struct schedule schedule;
-    size_t arena;  /* bytes of the placement; 0: not placed yet */
+    size_t arena;  /* bytes of the placement found so far; 0: not placed yet */
     bool searched; /* no search for placements will find fewer */
 };
 

@@ -15,8 +15,14 @@ static void list_bytes(const struct lowered *l, struct region *region, size_t **
     for (int i = 0; i < l->buffers; i++) {
         const struct buffer *b = &l->buffer[i];
         if ((b->category == CATEGORY_ACTIVATION || b->category == CATEGORY_SAVED) && !once[i]) continue;
-        for (int op = b->birth; op <= b->death; op++) (*during)[op] += b->bytes;
-        for (int op = b->birth + 1; op <= b->death; op++) (*before)[op] += b->bytes;
+        (*during)[b->birth] += b->bytes; /* what changes there; size_t is modular */
+        (*before)[b->birth + 1] += b->bytes;
+        (*during)[b->death + 1] -= b->bytes;
+        (*before)[b->death + 1] -= b->bytes;
+    }
+    for (int op = 0; op < l->ops; op++) {
+        (*during)[op + 1] += (*during)[op];
+        (*before)[op + 1] += (*before)[op];
     }
 }
 
@@ -83,13 +89,14 @@ static void list_nodes(struct step_model *m, struct region *region)
     }
 }
 
-/* What the first forward writes once. A recomputation reads it, too; of a traced step it does not. */
+/* What the first forward writes once. A recomputation reads it, too; of a traced step it does not, and what no backward
+ * reads is live beside that forward alone. */
 static void note_once(struct step_model *m, const struct lowered *l, int op)
 {
     const int once = l->op[op].once, node = l->op[op].node;
-    if (once < 0) return;
+    if (once < 0 || (m->network->traced && l->buffer[once].death == op)) return;
     m->once[node] = l->buffer[once].bytes;
-    if (l->buffer[once].death == op && !m->network->traced) m->unread[node] = m->once[node];
+    if (l->buffer[once].death == op) m->unread[node] = m->once[node];
 }
 
 struct step_model step_model_create(const struct network *network, const struct lower_options *options,

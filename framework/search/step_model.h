@@ -45,7 +45,7 @@ static inline struct reading step_reading(const struct step_model *model, const 
     return reading_of(model->network, event->node, event->reads);
 }
 
-/* Gradients that wait for the backward of a node. */
+/* Gradients that wait for the backward of a node that ends a stage: other nodes' masks may be dead there. */
 static inline size_t step_gradients(const struct step_model *model, int node)
 {
     return model->event[model->backward[node]].before - model->masks[node + 1];

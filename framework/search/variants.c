@@ -160,7 +160,7 @@ static struct run *list_run(const struct stages *stages, int first, int count, s
     uint64_t forced = 0;
     struct run *run;
     NEW(region, run, 1);
-    for (int i = 0; i + 1 < count; i++) forced |= UINT64_C(1) << (stages->stage[first + i].nodes.to - 1 - nodes.from);
+    for (int i = 0; i + 1 < count; i++) forced |= bit(stages->stage[first + i].nodes.to - 1 - nodes.from);
     for (int outlives = 0; outlives <= (int)s->outlives; outlives++) {
         region_auto *own = region_create();
         const struct node_run listed = run_of(stages, &nodes, nodes.to < stages->model.nodes, outlives);
@@ -174,7 +174,7 @@ static struct run *list_run(const struct stages *stages, int first, int count, s
     return run;
 }
 
-/* Measures a pass that saves; outlives: the cut value before must outlive the stage. */
+/* Measures a pass of a stage that saves. */
 static void measure_tail(const struct node_run *run, struct tail *tail)
 {
     const struct stage_profile p = profile_of(run, PROBE_TAIL, 0);
