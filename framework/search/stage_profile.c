@@ -31,15 +31,13 @@ static bool reads_cut(const struct node_run *run, int node)
 static void recompute_node(struct run_sweep *s, int node, int event)
 {
     s->profile.reads_input |= reads_cut(s->run, node);
-    s->profile.recompute_time += s->run->model->time[node];
     sweep_recomputation(&s->sweep, node, event);
 }
 
 static void backward_node(struct run_sweep *s, int node)
 {
     const struct step_model *m = s->run->model;
-    int end = m->backward[node];
-    while (end < m->events && m->event[end].node == node) end++;
+    const int end = node ? m->backward[node - 1] : m->events;
     for (int e = end - 1; e >= m->backward[node]; e--) {
         for (struct reading r = step_reading(m, &m->event[e]); reading_next(&r);)
             s->profile.reads_input |= r.node + 1 == s->run->from;
@@ -115,6 +113,7 @@ struct stage_profile stage_profile_find(const struct node_run *run, enum probe p
     sweep_backwards(&s, recompute);
     sweep_again(&s, probe, forward);
     p->backward = take_peak(&s);
+    p->recompute_time = s.sweep.cost.time;
     const unsigned output = m->needed[run->to - 1];
     p->keep = s.sweep.held - (output & NEEDED_Y ? m->value[run->to - 1] : 0) + m->masks[run->to] - m->masks[run->from];
     if (run->sink) sweep_need(&s.sweep, run->to - 1, NEEDED_Y);
