@@ -98,6 +98,10 @@ class Programme:
         has = {thing for thing in range(len(self.bytes)) if thing != over and
                (self.reads(e, thing) or (forward and thing == 2 * event["node"]))}
         live = event["during_bytes"] + sum(self.bytes[thing] for thing in has)
+        unsaved = self.nodes[event["node"]]["unsaved_bytes"] if forward else 0
+        if unsaved:  # its saved tensors are written whether they are kept or not
+            has.add(2 * event["node"] + 1)
+            live += unsaved
         kept = [(self.bytes[thing] / self.unit, self.keeps.get((e + 1, thing)), thing) for thing in range(len(self.bytes))
                 if self.bytes[thing] and (e + 1, thing) in self.keeps]
         for beside, room in (([term for term in kept if term[2] not in has], self.limit - live),
@@ -134,7 +138,9 @@ class Programme:
             made = self.bytes[2 * n] + self.bytes[2 * n + 1]
             over = 2 * inputs[0] if node["over"] and inputs else None
             peak = first + [((made + node["scratch_bytes"]) / self.unit, self.makes[e, n])]
-            peak += [(-self.bytes[thing] / self.unit, drop) for thing, drop in drops if thing in (2 * n + 1, over)]
+            freed = {over: self.bytes[over]} if over is not None else {}
+            freed[2 * n + 1] = self.bytes[2 * n + 1] - node["unsaved_bytes"]
+            peak += [(-freed[thing] / self.unit, drop) for thing, drop in drops if freed.get(thing)]
             self.row(peak, "<=", (self.limit - self.events[e]["before_bytes"]) / self.unit)
             after = first + [(made / self.unit, self.makes[e, n])]
             after += [(-self.bytes[thing] / self.unit, drop) for thing, drop in drops]

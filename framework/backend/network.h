@@ -59,6 +59,13 @@ const struct graph *network_call(const struct network *network, int node);
 /* What the gradients of a sliced node's parameters take for one slice, before they are added; else 0. */
 size_t network_partial_bytes(const struct network *network, int node);
 
+/* Bytes besides its scratch that a forward which does not save its saved tensors has live: a traced operator writes
+ * all its results, of which some are dead at once. */
+static inline size_t network_unsaved(const struct network *network, int node)
+{
+    return network->traced ? network->binding[node].footprint.saved : 0;
+}
+
 /* Of a node's first forward. */
 static inline double network_first_time(const struct network *network, int node)
 {

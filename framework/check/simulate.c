@@ -97,7 +97,8 @@ static enum status forward(struct machine *m, const struct plan_data_node *node)
         MUST(node->inputs[k] >= 0 || op->x[k] == BUFFER_NONE, "x %d is buffer %d; expected none", k, op->x[k]);
     }
     TRY(operand_once(m, node, !m->data->operators || !op->recompute));
-    TRY(operand_scratch(m, node->footprint.forward_scratch));
+    const size_t unsaved = m->data->operators && !op->save ? node->footprint.saved : 0;
+    TRY(operand_scratch(m, node->footprint.forward_scratch + unsaved));
     const int over = m->data->operators ? traced_over(m) : node->footprint.y_over_x ? op->x[0] : BUFFER_NONE;
     TRY(machine_apart(m, op->y, over, m->data->operators ? 1 : (op->x[0] == op->y) + (op->x[1] == op->y), "y"));
     TRY(operand_called(m, op->y, CATEGORY_ACTIVATION, n));

@@ -148,7 +148,8 @@ static void emit_forward(struct builder *b, const struct event *e)
     if (e->save) op->saved = b->saved[here] = make(b, CATEGORY_SAVED, e->node, e->slice, share(b, f->saved, e->slice));
     if (e->first) b->once[here] = make(b, CATEGORY_SAVED, e->node, e->slice, once_bytes(b, node, e->slice));
     if (e->first || !b->network->traced) op->once = use(b, b->once[here]);
-    op->scratch = make(b, CATEGORY_SCRATCH, e->node, e->slice, f->forward_scratch);
+    const size_t unsaved = e->save ? 0 : network_unsaved(b->network, e->node);
+    op->scratch = make(b, CATEGORY_SCRATCH, e->node, e->slice, f->forward_scratch + unsaved);
     b->out->ops++;
     if (e->updates) emit_updates(b, e->node);
 }

@@ -13,7 +13,7 @@ static void memory_floor(const struct moments *m, struct bounds *bounds)
         const struct moment *at = &m->moment[i];
         const struct step_event *e = &m->model->event[at->event];
         size_t most = at->live;
-        if (e->kind == STEP_FORWARD && m->saved[e->node] >= 0) {
+        if (e->kind == STEP_FORWARD && m->saved[e->node] >= 0 && !m->model->unsaved[e->node]) {
             const size_t saves = at->live - e->during + m->model->scratch[e->node] + m->model->saved[e->node];
             if (saves > most) most = saves;
         }

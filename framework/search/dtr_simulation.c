@@ -136,12 +136,14 @@ static bool run(struct dtr_step *step, int n)
     bool dies;
     struct storage *x = input_to_overwrite(step, node, &dies);
     size_t bytes = first ? step->event->during : step->event->before + step->model->scratch[n];
-    size_t wanted = !saved->resident && saved->uses ? saved->bytes : 0, needed = saved->locks ? wanted : 0;
+    const size_t unsaved = step->model->unsaved[n];
+    size_t wanted = !saved->resident && saved->uses ? saved->bytes : 0;
+    size_t needed = saved->locks && wanted ? wanted : unsaved;
     if (!y->resident) bytes += y->bytes;
     if (x && !dies && fits(step, bytes + needed)) x = NULL; /* it is read again and can stay */
     if (x) bytes -= x->bytes;
     const bool save = wanted && (saved->locks || fits(step, bytes + wanted));
-    if (!make_room(step, bytes + (save ? wanted : 0))) return false;
+    if (!make_room(step, bytes + (save ? wanted : unsaved))) return false;
     schedule_append(step->schedule, STEP_FORWARD, n, n + 1);
     r->clock += step->model->network->cost[n].forward;
     if (first) r->forward = n + 1;

@@ -10,6 +10,7 @@ void moment_mark(const struct moments *m, const struct moment *at, bool marked)
     for (struct reading r = step_reading(m->model, e); !forward && reading_next(&r);)
         (r.saved ? m->read : m->free)[r.node] = marked;
     if (forward) m->free[e->node] = marked;
+    if (forward && m->model->unsaved[e->node]) m->read[e->node] = marked;
     for (int k = 0; forward && k < node->layer->inputs; k++) {
         const bool over = m->model->over[e->node] && node->inputs[k] == node->inputs[0];
         if (node->inputs[k] && !over) m->free[node->inputs[k] - 1] = marked;
@@ -53,6 +54,8 @@ static struct moment weigh(const struct moments *m, int event, size_t later, siz
     if (e->kind == STEP_FORWARD) {
         const struct node *node = &model->network->graph->node[e->node];
         count(m, &at, e->node, false, &later);
+        if (m->read[e->node]) at.live -= model->saved[e->node] - model->unsaved[e->node];
+        count(m, &at, e->node, true, &later);
         for (int k = 0; k < node->layer->inputs; k++)
             if (node->inputs[k]) count(m, &at, node->inputs[k] - 1, false, &later);
     } else {

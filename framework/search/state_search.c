@@ -159,7 +159,7 @@ static bool before_forward(const struct search *s, int node, size_t base, struct
     if (at < 0) return true; /* it has no forward */
     const struct set new = without(&s->inputs[at], &state->needs.y);
     const size_t saved = has(&state->needs.saved, at) ? m->saved[node] : 0;
-    size_t outputs = m->value[node] + saved;
+    size_t outputs = m->value[node] + (saved ? saved : m->unsaved[node]);
     if (has(&state->needs.y, at)) state->held -= m->value[node];
     state->held += weigh_set(s, 0, &new) - saved;
     state->needs.y = both(&state->needs.y, &new);

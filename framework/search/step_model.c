@@ -66,6 +66,7 @@ static void list_nodes(struct step_model *m, struct region *region)
     const struct graph *graph = m->network->graph;
     NEW(region, m->value, (size_t)m->nodes);
     NEW(region, m->saved, (size_t)m->nodes);
+    NEW(region, m->unsaved, (size_t)m->nodes);
     NEW(region, m->scratch, (size_t)m->nodes);
     NEW(region, m->time, (size_t)m->nodes);
     NEW(region, m->over, (size_t)m->nodes);
@@ -81,6 +82,7 @@ static void list_nodes(struct step_model *m, struct region *region)
         m->value[n] = network_round(m->network, graph->value[n + 1].bytes);
         m->saved[n] = network_round(m->network, f->saved);
         m->scratch[n] = network_round(m->network, f->forward_scratch);
+        m->unsaved[n] = network_round(m->network, f->forward_scratch + network_unsaved(m->network, n)) - m->scratch[n];
         m->time[n] = m->network->cost[n].forward;
         m->over[n] = f->y_over_x && x && m->value[x - 1] == m->value[n];
         m->again[n] = !m->network->binding[n].runs_once;
@@ -165,7 +167,7 @@ static void sweep_forward(struct sweep *s, int node, size_t base, bool again)
 {
     const struct step_model *m = s->model;
     const unsigned needed = m->needed[node];
-    size_t outputs = m->value[node] + (needed & NEEDED_SAVED ? m->saved[node] : 0);
+    size_t outputs = m->value[node] + (needed & NEEDED_SAVED ? m->saved : m->unsaved)[node];
     m->needed[node] = 0;
     s->held -= needed_bytes(m, node, needed);
     if (again && m->unread[node]) sweep_need(s, node, NEEDED_ONCE);

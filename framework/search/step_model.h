@@ -23,6 +23,7 @@ struct step_model {
     struct step_event *event;        /* first forwards, then backwards */
     int *backward;                   /* by node: the first event of its backward */
     size_t *value, *saved, *scratch; /* by node: bytes of a forward */
+    size_t *unsaved;                 /* by node: scratch besides, of a forward that does not save */
     size_t *once;                    /* by node: what its first forward writes once, such as a mask */
     size_t *unread;                  /* by node: of that, what no backward reads, live until the last recomputation */
     size_t *masks;                   /* by node: what the nodes before it write once and backwards read */

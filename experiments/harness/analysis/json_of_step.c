@@ -8,8 +8,8 @@ static json_t *json_of_node(const struct step_model *m, int n)
     for (int k = 0; k < node->layer->inputs; k++)
         if (node->inputs[k]) ADD(inputs, node->inputs[k] - 1);
     return OBJECT(KEY("name", node->name), KEY("inputs", inputs), KEY("value_bytes", m->value[n]),
-                  KEY("saved_bytes", m->saved[n]), KEY("scratch_bytes", m->scratch[n]), KEY("time", m->time[n]),
-                  KEY("over", json_boolean(m->over[n])));
+                  KEY("saved_bytes", m->saved[n]), KEY("scratch_bytes", m->scratch[n]),
+                  KEY("unsaved_bytes", m->unsaved[n]), KEY("time", m->time[n]), KEY("over", json_boolean(m->over[n])));
 }
 
 /* reads: the nodes whose values the event reads; reads_saved: those whose saved tensors. */
