@@ -264,6 +264,8 @@ static void list_stages(const struct network *network, struct region *region, st
         stage->output = m->value[nodes.to - 1];
         stage->gradient = step_gradients(m, nodes.to - 1);
         stage->outlives = s && reads_value(network, ranges.range[s - 1].from, nodes.from, nodes.from - 1);
+        stage->again = true;
+        for (int n = nodes.from; n < nodes.to; n++) stage->again &= m->again[n];
         stage->class = s;
         for (int other = 0; other < s && stage->class == s; other++)
             if (same_stage(stages, &stages->stage[other], stage)) stage->class = stages->stage[other].class;

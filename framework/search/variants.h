@@ -50,6 +50,7 @@ struct stage {
     size_t gradient;             /* of the cut value after; 0 for the last stage, whose own backward computes it */
     size_t once;                 /* stashes and masks */
     double time;                 /* of its forward */
+    bool again;                  /* its forward can run again: a visit may pass it */
     bool outlives;               /* the cut value before may have to outlive it: the backward of its node reads it */
     size_t held, held_again;     /* peak of a forward that saves nothing; the cut value read stays */
     size_t passed, passed_again; /* the same, the cut value read dies at its last reader */

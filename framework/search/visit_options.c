@@ -134,6 +134,7 @@ static void try_passes(const struct optimum *o, const struct visit *v, struct op
     size_t passed = 0;
     for (int at = v->first + 1; at <= v->last && !search->taken; at++) {
         const struct stage *s = &o->stages.stage[at - 1];
+        if (!s->again) return;
         size_t before = passed;
         passed = larger(passed, pass_peak(o, v, at - 1, NULL));
         if (!visit_may_end(o->solution, v->first, at)) continue;
@@ -164,6 +165,8 @@ static void try_twice(const struct optimum *o, const struct visit *v, struct opt
     if (search->taken || (!visit_is_first(o, v) && tail->keep == last->once && !tail->outlives))
         return; /* it would be dead */
     struct visit_option option = {.kind = TWICE, .at = v->last};
+    for (int at = v->first; at <= v->last; at++)
+        if (!o->stages.stage[at].again) return;
     for (int at = v->first; at <= v->last; at++)
         option.cost.floor = larger(option.cost.floor, pass_peak(o, v, at, at == v->last ? tail : NULL));
     option.cost.time = o->forward[v->last + 1] - o->forward[v->first];
