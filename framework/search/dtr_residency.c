@@ -187,7 +187,7 @@ static void touch(struct dtr_residency *r, struct storage *s)
     s->order = ++r->accesses;
 }
 
-/* What a forward that runs once wrote is locked until its last read. */
+/* What a forward that runs once wrote is locked as long as a recomputation of a later node may read it. */
 static bool stays(const struct dtr_residency *r, const struct storage *s)
 {
     return r->network->binding[(s - r->storage) / STORAGES].runs_once;
@@ -220,15 +220,20 @@ void dtr_residency_lock(struct dtr_residency *r, struct storage *s)
     if (!s->locks++ && s->resident) r->locked += s->bytes;
 }
 
-void dtr_residency_read(struct dtr_residency *r, struct storage *s)
+static void unlock(struct dtr_residency *r, struct storage *s)
 {
-    assert(s->resident && s->locks > 0 && s->uses > 0);
-    touch(r, s);
-    if (!--s->uses && stays(r, s)) s->locks--;
     if (--s->locks) return;
     r->locked -= s->bytes;
     list(r, s);
     if (!s->uses) dtr_residency_leave(r, s);
+}
+
+void dtr_residency_read(struct dtr_residency *r, struct storage *s)
+{
+    assert(s->resident && s->locks > 0 && s->uses > 0);
+    touch(r, s);
+    s->uses--;
+    unlock(r, s);
 }
 
 void dtr_residency_expect(struct dtr_residency *r, struct storage *s)
@@ -238,6 +243,11 @@ void dtr_residency_expect(struct dtr_residency *r, struct storage *s)
 
 void dtr_residency_close(struct dtr_residency *r, int node)
 {
+    for (; r->staying >= 0 && r->until[r->staying] >= node; r->staying--)
+        for (int k = 0; k < STORAGES; k++) {
+            struct storage *s = storage_of(r, r->staying, k);
+            if (s->resident && stays(r, s)) unlock(r, s);
+        }
     r->backward = node;
     change(r, node, false);
 }
@@ -278,9 +288,13 @@ static void list_uses(struct dtr_residency *r)
             add_link(r, ABOVE, n, node->inputs[k] - 1);
             add_link(r, BELOW, node->inputs[k] - 1, n);
         }
-        for (struct reading read = reading_of(r->network, n, network_reads(r->network, n)); reading_next(&read);)
+        for (struct reading read = reading_of(r->network, n, network_reads(r->network, n)); reading_next(&read);) {
             storage_of(r, read.node, read.saved ? STORAGE_SAVED : STORAGE_Y)->uses++;
+            if (n < r->until[read.node]) r->until[read.node] = n;
+        }
     }
+    for (int n = r->network->graph->nodes - 2; n >= 0; n--)
+        if (r->until[n + 1] < r->until[n]) r->until[n] = r->until[n + 1];
 }
 
 static void list_cuts(struct dtr_residency *r)
@@ -303,6 +317,9 @@ struct dtr_residency *dtr_residency_create(const struct network *network, struct
     *r = (struct dtr_residency){
         .network = network, .region = region, .backward = network->graph->nodes, .changes = 1, .leaves = 1};
     NEW(region, r->storage, nodes * STORAGES);
+    NEW(region, r->until, nodes);
+    for (size_t n = 0; n < nodes; n++) r->until[n] = r->backward;
+    r->staying = r->backward - 1;
     NEW(region, r->seen, nodes);
     NEW(region, r->cut, nodes);
     NEW(region, r->cut_at, nodes + 1);

@@ -46,6 +46,8 @@ struct dtr_residency {
     struct region *region;
     int forward, backward;     /* nodes below had their first forward; nodes from here on their backward */
     struct storage *storage;   /* STORAGES a node */
+    int *until;                /* by node: the last node whose backward reads what it or a later node wrote */
+    int staying;               /* the last node whose until was not reached */
     size_t held, locked;       /* resident bytes; locked ones among them */
     double clock;              /* time of all ops so far */
     int64_t accesses;          /* reads and writes so far */

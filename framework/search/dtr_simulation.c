@@ -125,7 +125,8 @@ static struct storage *input_to_overwrite(const struct dtr_step *step, const str
 }
 
 /* A forward, the node's first or a recomputation, whose inputs are resident and locked. It writes those of its storages
- * that are not resident, the saved tensors only where they fit or a pending op needs them. */
+ * that are not resident, the saved tensors only where they fit, a pending op needs them, or the node never runs again.
+ */
 static bool run(struct dtr_step *step, int n)
 {
     struct dtr_residency *r = step->r;
@@ -133,16 +134,18 @@ static bool run(struct dtr_step *step, int n)
     struct storage *y = storage_of(r, n, STORAGE_Y), *saved = storage_of(r, n, STORAGE_SAVED);
     const bool first = n >= r->forward;
     step->due[n] = false;
+    if (y->resident && !y->locks) dtr_residency_leave(r, y); /* written again, it must not be evicted on the way */
     bool dies;
     struct storage *x = input_to_overwrite(step, node, &dies);
     size_t bytes = first ? step->event->during : step->event->before + step->model->scratch[n];
     const size_t unsaved = step->model->unsaved[n];
     size_t wanted = !saved->resident && saved->uses ? saved->bytes : 0;
-    size_t needed = saved->locks && wanted ? wanted : unsaved;
+    const bool must = saved->locks || !step->model->again[n];
+    const size_t needed = wanted && must ? wanted : unsaved;
     if (!y->resident) bytes += y->bytes;
     if (x && !dies && fits(step, bytes + needed)) x = NULL; /* it is read again and can stay */
     if (x) bytes -= x->bytes;
-    const bool save = wanted && (saved->locks || fits(step, bytes + wanted));
+    const bool save = wanted && (must || fits(step, bytes + wanted));
     if (!make_room(step, bytes + (save ? wanted : unsaved))) return false;
     schedule_append(step->schedule, STEP_FORWARD, n, n + 1);
     r->clock += step->model->network->cost[n].forward;
@@ -215,6 +218,7 @@ size_t dtr_simulate(const struct step_model *model, enum dtr_score score, size_t
     NEW(region, step.stack, (size_t)model->nodes);
     NEW(region, step.pending, (size_t)model->nodes);
     while (step.event < end && run_event(&step)) step.event++;
+    if (step.event == end) dtr_residency_close(step.r, 0);
     assert(step.event < end || step.r->held == 0);
     return step.event < end ? 0 : step.peak;
 }

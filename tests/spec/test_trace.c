@@ -8,6 +8,7 @@
 
 #include "policies/policy.h"
 #include "policies/rivals.h"
+#include "search/dtr_simulation.h"
 #include "search/engines.h"
 #include "search/step_model.h"
 #include "spec/graph_file.h"
@@ -434,6 +435,36 @@ Test(trace, engines_find_the_fastest_of_all_schedules, .timeout = 300)
     cr_expect(equal > 200 && refused > 20, "%d, %d refused", equal, refused);
 }
 
+/* ---- DTR's simulation ---- */
+
+Test(trace, schedules_of_dtr_keep_the_limit_that_they_were_made_for, .timeout = 300)
+{
+    struct source source = {.seed = 34};
+    int kept = 0;
+    for (int round = 0; round < 300; round++) {
+        struct traced t;
+        struct spec *spec;
+        draw(&source, 3 + (int)draw_below(&source, FORWARDS_MAX - 2), 2 + (int)draw_below(&source, BACKWARDS_MAX - 2),
+             false, &t);
+        struct network *network = read_step(&t, &spec);
+        region_auto *region = region_create();
+        const struct step_model model = step_model_create(network, &options.lower, region);
+        struct schedule all = schedule_empty(region);
+        const size_t most = dtr_simulate(&model, DTR_SCORE, SIZE_MAX, &all);
+        for (size_t limit = most - 1; limit > most / 2; limit -= 1 + most / 32) {
+            struct schedule schedule = schedule_empty(region);
+            if (!dtr_simulate(&model, DTR_SCORE, limit, &schedule)) continue;
+            const struct plan_cost cost = plan_cost(network, &schedule, &options.lower);
+            cr_expect(cost.live_peak <= limit, "step %d: %zu bytes of %zu\n%s", round, cost.live_peak, limit,
+                      text_of(&t));
+            kept++;
+        }
+        abstract_destroy(network);
+        spec_destroy(spec);
+    }
+    cr_expect(kept > 600, "%d", kept);
+}
+
 /* ---- the programme on stages ---- */
 
 Test(trace, points_of_the_programme_are_those_of_their_schedules, .timeout = 300)
@@ -444,9 +475,11 @@ Test(trace, points_of_the_programme_are_those_of_their_schedules, .timeout = 300
         struct traced t;
         struct spec *spec;
         draw(&source, 3 + (int)draw_below(&source, FORWARDS_MAX - 2), 2 + (int)draw_below(&source, BACKWARDS_MAX - 2),
-             true, &t);
-        for (int i = 1; i < t.forwards; i++)
-            t.op[i].reads = 1; /* forwards are a chain: backwards read what they like */
+             round % 2, &t);
+        for (int i = 1; i < t.forwards; i++) { /* forwards are a chain: backwards read what they like */
+            t.op[i].reads = 1;
+            t.op[i].in_place = false;
+        }
         struct network *network = read_step(&t, &spec);
         struct pool *pool = pool_create(network, &options, NULL);
         stages += pool->stages > 1;
