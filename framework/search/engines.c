@@ -18,9 +18,17 @@ static const struct {
     int width, levels; /* of a network of STATES_WIDE_NODES; and how many of levels are tried */
 } beams[] = {[BEAM_LEAST] = {STATES_LEAST, 1}, [BEAM_NARROW] = {STATES_NARROW, 4}, [BEAM_WIDE] = {STATES_WIDE, 4}};
 
+struct simulation {
+    enum dtr_score score;
+    size_t limit;
+    bool fits;
+};
+
 struct engines {
     struct step_model model;
-    size_t all; /* bytes with which DTR evicts nothing; 0: it is not simulated */
+    size_t all;                    /* bytes with which DTR evicts nothing; 0: it is not simulated */
+    struct simulation *simulation; /* of DTR so far, by all scores */
+    int simulations;
 };
 
 const char *const engine_names[ENGINES + 1] = {"chain",   "dtr",      "msps",   "drops", "states",
@@ -86,25 +94,26 @@ static void chain_in_time(struct pool *pool, double time)
 
 /* ---- dtr ---- */
 
-static bool add_dtr(struct pool *pool, size_t limit)
+static const struct {
+    enum engine engine;
+    const char *name;
+} scores[DTR_SCORES] = {[DTR_SCORE] = {ENGINE_DTR, "dtr"}, [DTR_MSPS] = {ENGINE_MSPS, "dtr by h_MSPS"}};
+
+/* Simulates, unless that was done before; returns whether it succeeds. */
+static bool add_dtr(struct pool *pool, enum dtr_score score, size_t limit)
 {
     struct engines *e = pool->engines;
-    static const struct {
-        enum engine engine;
-        const char *name;
-    } scores[DTR_SCORES] = {[DTR_SCORE] = {ENGINE_DTR, "dtr"}, [DTR_MSPS] = {ENGINE_MSPS, "dtr by h_MSPS"}};
-    bool any = false;
-    for (enum dtr_score score = 0; score < DTR_SCORES; score++) {
-        region_auto *region = region_create();
-        struct schedule schedule = schedule_empty(region);
-        if (pool->without[scores[score].engine]) continue;
-        const size_t peak = dtr_simulate(&e->model, score, limit, &schedule);
-        if (!peak) continue;
-        if (!e->all) e->all = peak;
-        any = true;
-        pool_add(pool, &schedule, scores[score].name);
-    }
-    return any;
+    region_auto *region = region_create();
+    struct schedule schedule = schedule_empty(region);
+    if (pool->without[scores[score].engine]) return false;
+    for (int i = 0; i < e->simulations; i++)
+        if (e->simulation[i].score == score && e->simulation[i].limit == limit) return e->simulation[i].fits;
+    const size_t peak = dtr_simulate(&e->model, score, limit, &schedule);
+    if (!e->all) e->all = peak;
+    if (peak) pool_add(pool, &schedule, scores[score].name);
+    region_grow(pool->region, &e->simulation, e->simulations, sizeof *e->simulation);
+    e->simulation[e->simulations++] = (struct simulation){score, limit, peak > 0};
+    return peak > 0;
 }
 
 /* Limits of one question: fewer of a large network, whose simulations take long. */
@@ -116,26 +125,32 @@ static size_t dtr_limits(const struct pool *pool)
 
 /* Also above the limit, since what is evicted at its last read is dead before; just below it, since a placement may
  * need more; and further below, since a simulation within fewer bytes sometimes takes less time. */
-static void dtr_within(struct pool *pool, size_t limit)
+static void dtr_within(struct pool *pool, enum dtr_score score, size_t limit)
 {
     const size_t all = pool->engines->all, limits = dtr_limits(pool);
     if (all <= limit) return;
-    add_dtr(pool, limit);
+    add_dtr(pool, score, limit);
     for (size_t k = 1; k < limits; k++) {
-        add_dtr(pool, limit + (all - limit) / limits * k);
-        add_dtr(pool, limit - limit / DTR_BELOW_SHARE / limits * k);
-        add_dtr(pool, limit - limit / DTR_NEAR_SHARE / limits * k);
+        add_dtr(pool, score, limit + (all - limit) / limits * k);
+        add_dtr(pool, score, limit - limit / DTR_BELOW_SHARE / limits * k);
+        add_dtr(pool, score, limit - limit / DTR_NEAR_SHARE / limits * k);
     }
 }
 
-/* Bisects the limits between one with a schedule and none. */
-static void dtr_least(struct pool *pool)
+/* Bisects the limits between one with a schedule and none; returns the least with one, of all scores. */
+static size_t dtr_least(struct pool *pool)
 {
-    size_t no = 0, yes = pool->engines->all;
-    while (yes - no > yes / STATES_LEAST_RESOLUTION + 1) {
-        const size_t at = no + (yes - no) / 2;
-        *(add_dtr(pool, at) ? &yes : &no) = at;
+    size_t least = pool->engines->all;
+    for (enum dtr_score score = 0; score < DTR_SCORES; score++) {
+        size_t no = 0, yes = pool->engines->all;
+        while (!pool->without[scores[score].engine] && yes - no > yes / STATES_LEAST_RESOLUTION + 1) {
+            const size_t at = no + (yes - no) / 2;
+            *(add_dtr(pool, score, at) ? &yes : &no) = at;
+        }
+        dtr_within(pool, score, yes);
+        if (yes < least) least = yes;
     }
+    return least;
 }
 
 /* ---- drops ---- */
@@ -236,13 +251,13 @@ void engines_prepare(struct pool *pool)
     const struct schedule all = schedule_store_all(nodes_of(pool), pool->region);
     pool_add(pool, &all, "store_all");
     e->model = step_model_create(pool->whole, &options, pool->region);
-    add_dtr(pool, SIZE_MAX);
+    for (enum dtr_score score = 0; score < DTR_SCORES; score++) add_dtr(pool, score, SIZE_MAX);
 }
 
 static bool search_within(struct pool *pool, size_t limit, enum beam beam)
 {
     if (!limit) return false;
-    dtr_within(pool, limit);
+    for (enum dtr_score score = 0; score < DTR_SCORES; score++) dtr_within(pool, score, limit);
     drops_within(pool, limit);
     return states_within(pool, limit, time_within(pool, limit), beam);
 }
@@ -250,7 +265,7 @@ static bool search_within(struct pool *pool, size_t limit, enum beam beam)
 void engines_least(struct pool *pool)
 {
     chain_in_time(pool, INFINITY);
-    if (pool->engines->all) dtr_least(pool);
+    if (pool->engines->all) (void)dtr_least(pool);
     if (pool->engines->model.forwards <= STATE_NODES_MAX && !pool->without[ENGINE_STATES]) states_least(pool);
     search_within(pool, least_live(pool), BEAM_NARROW);
     const size_t share = nodes_of(pool) <= STATES_COMPLETE_NODES ? SIZE_MAX : STATES_LEAST_RESOLUTION;
@@ -260,13 +275,21 @@ void engines_least(struct pool *pool)
     }
 }
 
+/* Whether the limit is so near the least memory that what is found there may be the fastest here, too. */
+static bool is_near(size_t limit, size_t least) { return limit - limit / STATES_FLOOR_SHARE <= least; }
+
+/* Near the least memory, engines_least comes first: then it finds what it finds when asked for that alone. */
 bool engines_within(struct pool *pool, size_t limit)
 {
+    const int nodes = nodes_of(pool);
+    const bool searched = nodes > STATES_COMPLETE_NODES && nodes <= STATE_NODES_MAX;
+    const bool first = searched && pool->engines->all && is_near(limit, dtr_least(pool));
+    if (first) engines_least(pool);
     chain_within(pool, limit);
     if (search_within(pool, limit, BEAM_WIDE)) return true;
     windows_within(pool, limit);
-    if (limit - limit / STATES_FLOOR_SHARE > least_live(pool)) return false;
-    engines_least(pool); /* what those of fewer bytes find may be the fastest here, too */
+    if (first || !is_near(limit, least_live(pool))) return false;
+    engines_least(pool);
     chain_within(pool, limit);
     return false;
 }
