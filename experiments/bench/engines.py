@@ -7,7 +7,8 @@ Every model is planned within budgets spread over its range, by flops. For each 
 
 The models: those of experiments/models; four more of the kinds that are planned worst, made here: U-Net++ (Zhou et al., 2018), an
 Inception-like net, an HRNet-like net and an EfficientNet-like net of inverted residuals; steps of PyTorch as they were exported
-(tests/torch_graphs); and, where $REMATCH_DATA has them, the traces of DTR's authors (experiments/plans/dtr-traces.py).
+(tests/torch_graphs); steps of random operators (random_trace.py); and, where $REMATCH_DATA has them, the traces of DTR's authors
+(experiments/plans/dtr-traces.py).
 
 Exit code 1: a promise is broken.
 """
@@ -20,6 +21,7 @@ import sys
 import tempfile
 
 import measure
+import random_trace
 import report
 from report import Table
 
@@ -36,6 +38,7 @@ SHARES = (80, 60, 45, 30)  # of store_all's live peak, at which engines are left
 OTHERS = ("store_all", "sqrt", "chen", "every", "{name: selective, kinds: [weightless]}", "{name: dtr, budget: 60%}",
           "{name: dtr, budget: 40%}", "{name: dtr, budget: least}")
 NOISE = 1e-9
+RANDOM = 16  # steps
 
 
 def conv(channels, kernel=3, stride=1, groups=1, activation="relu"):
@@ -121,11 +124,14 @@ def write_models(folder, names):
             file.write(text)
     for path in sorted(glob.glob(os.path.join(GRAPHS, "*.json"))):
         models["exported " + os.path.basename(path).removesuffix(".json")] = ("--graph", path)
+    graphs = {f"random {seed}": random_trace.Trace(seed).graph(f"random {seed}") for seed in range(RANDOM)}
     for path in sorted(glob.glob(os.path.join(TRACES, "*.graph.json.gz"))):
         name = "traced " + os.path.basename(path).removesuffix(".graph.json.gz")
+        graphs[name] = graph_of(read(path), name, 1)
+    for name, graph in graphs.items():
         models[name] = ("--graph", os.path.join(folder, name + ".json"))
         with open(models[name][1], "w", encoding="utf-8") as file:
-            json.dump(graph_of(read(path), name, 1), file)
+            json.dump(graph, file)
     return {name: path for name, path in models.items() if not names or name in names}
 
 
