@@ -81,7 +81,8 @@ def main():
             table.row(name, number, *cells)
             print(name, number, *cells, flush=True)
     head = "# What the limits of searches cost and win\n\nWritten by `make bench-limits` (experiments/bench/limits.py). " \
-           f"{len(base[0])} plans, {base[1]:.0f} processor seconds in all; seconds by those.\n"
+           f"{len(base[0])} plans, {base[1]:.0f} processor seconds in all; seconds by those. A plan of least memory counts " \
+           "by its slowdown, whatever bytes it takes. Limits that only larger networks reach show nothing here.\n"
     report.write(arguments.out, [("Limits", table), ("Provenance", report.provenance(planned_by))], head)
     return 0
 
