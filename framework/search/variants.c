@@ -230,9 +230,10 @@ static bool same_node(const struct step_model *m, int i, int shift)
     for (int k = 0; k < x->layer->inputs; k++)
         if (y->inputs[k] != (x->inputs[k] ? x->inputs[k] + shift : 0)) return false;
     return m->value[i] == m->value[j] && m->saved[i] == m->saved[j] && m->scratch[i] == m->scratch[j] &&
-           m->once[i] == m->once[j] && m->unread[i] == m->unread[j] && m->time[i] == m->time[j] &&
-           network_first_time(m->network, i) == network_first_time(m->network, j) && m->over[i] == m->over[j] &&
-           m->again[i] == m->again[j] && network_has_forward(m->network, i) == network_has_forward(m->network, j);
+           m->unsaved[i] == m->unsaved[j] && m->once[i] == m->once[j] && m->unread[i] == m->unread[j] &&
+           m->time[i] == m->time[j] && network_first_time(m->network, i) == network_first_time(m->network, j) &&
+           m->over[i] == m->over[j] && m->again[i] == m->again[j] &&
+           network_has_forward(m->network, i) == network_has_forward(m->network, j);
 }
 
 /* Whether runs of the one stage and of the other are equal in every profile. */
