@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "policies/slice_rivals.h"
 #include "search/budget.h"
 #include "search/engines.h"
 #include "search/limits.h"
+#include "search/slices.h"
 
 static bool add_policy(struct pool *pool, const struct policy *policy, const struct policy_input *input)
 {
@@ -48,8 +48,8 @@ static bool vary(struct pool *pool, const struct policy *policy, const struct se
 
 static void add_slices(struct pool *pool)
 {
-    if (!slice_rivals_are_batches(pool->network)) {
-        slice_rivals_add_stretches(pool);
+    if (!slices_are_batches(pool->network)) {
+        slices_add_stretches(pool);
         return;
     }
     region_auto *region = region_create();
@@ -58,7 +58,7 @@ static void add_slices(struct pool *pool)
         optimum_within(slice->chain, SIZE_MAX);
         pool_add_chain(slice);
     }
-    slice_rivals_add_batches(pool, slice);
+    slices_add_batches(pool, slice);
     pool_destroy(slice);
 }
 

@@ -3,9 +3,12 @@
 #include <assert.h>
 #include <math.h>
 
-static double cost_of(const struct dtr_residency *r, int node) { return r->network->cost[node].forward; }
+static double cost_of(const struct dtr_residency *r, int node) { return r->model->time[node]; }
 
-static const struct node *node_of(const struct dtr_residency *r, int node) { return &r->network->graph->node[node]; }
+static const struct node *node_of(const struct dtr_residency *r, int node)
+{
+    return &r->model->network->graph->node[node];
+}
 
 /* Not resident, and the step will read it. */
 static bool lacks(const struct dtr_residency *r, int node, int which)
@@ -190,7 +193,7 @@ static void touch(struct dtr_residency *r, struct storage *s)
 /* What a forward that runs once wrote is locked as long as a recomputation of a later node may read it. */
 static bool stays(const struct dtr_residency *r, const struct storage *s)
 {
-    return r->network->binding[(s - r->storage) / STORAGES].runs_once;
+    return !r->model->again[(s - r->storage) / STORAGES];
 }
 
 void dtr_residency_appear(struct dtr_residency *r, struct storage *s)
@@ -277,29 +280,30 @@ static void add_link(struct dtr_residency *r, enum way way, int from, int to)
 /* What each storage takes and how often it is read, and by which nodes. */
 static void list_uses(struct dtr_residency *r)
 {
-    for (int n = 0; n < r->network->graph->nodes; n++) {
+    const struct network *network = r->model->network;
+    for (int n = 0; n < r->model->nodes; n++) {
         const struct node *node = node_of(r, n);
         struct storage *y = storage_of(r, n, STORAGE_Y), *saved = storage_of(r, n, STORAGE_SAVED);
-        y->bytes = network_round(r->network, r->network->graph->value[node->output].bytes);
-        saved->bytes = network_round(r->network, r->network->binding[n].footprint.saved);
+        y->bytes = r->model->value[n];
+        saved->bytes = r->model->saved[n];
         for (int k = 0; k < node->layer->inputs; k++) {
             if (!node->inputs[k]) continue;
             storage_of_input(r, node, k)->uses++;
             add_link(r, ABOVE, n, node->inputs[k] - 1);
             add_link(r, BELOW, node->inputs[k] - 1, n);
         }
-        for (struct reading read = reading_of(r->network, n, network_reads(r->network, n)); reading_next(&read);) {
+        for (struct reading read = reading_of(network, n, network_reads(network, n)); reading_next(&read);) {
             storage_of(r, read.node, read.saved ? STORAGE_SAVED : STORAGE_Y)->uses++;
             if (n < r->until[read.node]) r->until[read.node] = n;
         }
     }
-    for (int n = r->network->graph->nodes - 2; n >= 0; n--)
+    for (int n = r->model->nodes - 2; n >= 0; n--)
         if (r->until[n + 1] < r->until[n]) r->until[n] = r->until[n + 1];
 }
 
 static void list_cuts(struct dtr_residency *r)
 {
-    const int nodes = r->network->graph->nodes;
+    const int nodes = r->model->nodes;
     for (int n = 0, last = 0; n < nodes; n++) {
         r->cut_at[n] = r->cuts;
         if (last <= n) r->cut[r->cuts++] = n;
@@ -309,13 +313,12 @@ static void list_cuts(struct dtr_residency *r)
     r->cut_at[nodes] = r->cuts;
 }
 
-struct dtr_residency *dtr_residency_create(const struct network *network, struct region *region)
+struct dtr_residency *dtr_residency_create(const struct step_model *model, struct region *region)
 {
-    size_t nodes = (size_t)network->graph->nodes;
+    const size_t nodes = (size_t)model->nodes;
     struct dtr_residency *r;
     NEW(region, r, 1);
-    *r = (struct dtr_residency){
-        .network = network, .region = region, .backward = network->graph->nodes, .changes = 1, .leaves = 1};
+    *r = (struct dtr_residency){.model = model, .region = region, .backward = model->nodes, .changes = 1, .leaves = 1};
     NEW(region, r->storage, nodes * STORAGES);
     NEW(region, r->until, nodes);
     for (size_t n = 0; n < nodes; n++) r->until[n] = r->backward;

@@ -3,7 +3,7 @@
  * node's forward writes two storages, its value and its saved tensors. */
 #pragma once
 
-#include "backend/network.h"
+#include "search/step_model.h"
 
 enum { STORAGE_Y, STORAGE_SAVED, STORAGES };
 
@@ -41,7 +41,7 @@ struct reach {
 };
 
 struct dtr_residency {
-    const struct network *network;
+    const struct step_model *model;
     enum dtr_score score;
     struct region *region;
     int forward, backward;     /* nodes below had their first forward; nodes from here on their backward */
@@ -66,7 +66,7 @@ struct dtr_residency {
 };
 
 /* Nothing is resident, nothing is done; uses are those of a training step. Lives in region. */
-struct dtr_residency *dtr_residency_create(const struct network *network, struct region *region);
+struct dtr_residency *dtr_residency_create(const struct step_model *model, struct region *region);
 
 /* The storage of a node; that of an input, NULL for the batch, which is always resident. */
 static inline struct storage *storage_of(const struct dtr_residency *r, int node, int which)

@@ -113,11 +113,10 @@ static bool hold_inputs(struct dtr_step *step, const struct node *node)
 /* The input that the output can overwrite, where no other pending op needs it; else NULL. */
 static struct storage *input_to_overwrite(const struct dtr_step *step, const struct node *node, bool *dies)
 {
-    struct storage *x = node->layer->inputs ? storage_of_input(step->r, node, 0) : NULL;
     const struct storage *y = storage_of(step->r, node->index, STORAGE_Y);
     *dies = false;
-    if (!x || y->resident || x->bytes != y->bytes || !step->model->network->binding[node->index].footprint.y_over_x)
-        return NULL;
+    if (y->resident || !step->model->over[node->index]) return NULL;
+    struct storage *x = storage_of_input(step->r, node, 0);
     int reads = 0;
     for (int k = 0; k < node->layer->inputs; k++) reads += storage_of_input(step->r, node, k) == x;
     *dies = x->uses == reads;
@@ -148,7 +147,7 @@ static bool run(struct dtr_step *step, int n)
     const bool save = wanted && (must || fits(step, bytes + wanted));
     if (!make_room(step, bytes + (save ? wanted : unsaved))) return false;
     schedule_append(step->schedule, STEP_FORWARD, n, n + 1);
-    r->clock += step->model->network->cost[n].forward;
+    r->clock += step->model->time[n];
     if (first) r->forward = n + 1;
     each_input(step, node, dtr_residency_read);
     if (x && x->resident) dtr_residency_leave(r, x);
@@ -212,7 +211,7 @@ size_t dtr_simulate(const struct step_model *model, enum dtr_score score, size_t
     region_auto *region = region_create();
     struct dtr_step step = {.model = model, .event = model->event, .schedule = schedule, .limit = limit};
     const struct step_event *end = model->event + model->events;
-    step.r = dtr_residency_create(model->network, region);
+    step.r = dtr_residency_create(model, region);
     step.r->score = score;
     NEW(region, step.due, (size_t)model->nodes);
     NEW(region, step.stack, (size_t)model->nodes);

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "search/dtr_residency.h"
-#include "search/step_model.h"
 
 /* Appends the step to an empty schedule; returns its most live bytes, at most the limit, or 0 where an event does not
  * fit or recomputations have no end. Bytes are counted as by lowering, except that lowering frees a storage that is

@@ -71,10 +71,12 @@ enum {
     /* Other policies as members. */
     RIVALS_NUMBER = 64,         /* values of a setting that is a number */
     RIVALS_NUMBER_NODES = 1000, /* of networks where these are tried: few slots recompute a node often */
-    RIVALS_BATCHES = 64,        /* points of a slice's front that are run slice by slice */
-    RIVALS_PHASES = 6,          /* of the network that micro-batches pass one after the other */
-    RIVALS_PHASE_CUTS = 24,     /* places where the last of them begins */
-    RIVALS_STRETCHES = 24,      /* of sliced stages that keep only their input and output */
-    RIVALS_STRETCH_POINTS = 6,  /* of such a stretch's front */
-    RIVALS_AROUND_POINTS = 12   /* of the front of what is around it */
+
+    /* Slices. */
+    SLICES_BATCHES = 64,       /* points of a slice's front that are run slice by slice */
+    SLICES_PHASES = 6,         /* of the network that micro-batches pass one after the other */
+    SLICES_PHASE_CUTS = 24,    /* places where the last of them begins */
+    SLICES_STRETCHES = 24,     /* of sliced stages that keep only their input and output */
+    SLICES_STRETCH_POINTS = 6, /* of such a stretch's front */
+    SLICES_AROUND_POINTS = 12  /* of the front of what is around it */
 };

@@ -41,7 +41,8 @@ static void appear(struct dtr_residency *r, int node, double time)
 Test(evict, the_least_score_is_evicted)
 {
     struct network *network = chain_network(evicting, sizeof evicting / sizeof *evicting);
-    struct dtr_residency *r = dtr_residency_create(network, network->graph->region);
+    const struct step_model model = step_model_create(network, &usual.lower, network->graph->region);
+    struct dtr_residency *r = dtr_residency_create(&model, network->graph->region);
     for (int n = 0; n < 8; n++) {
         r->forward = n + 1;
         appear(r, n, touched[n]);
@@ -59,9 +60,9 @@ Test(evict, the_least_score_is_evicted)
 static void mark_above(const struct dtr_residency *r, int node, bool *runs)
 {
     runs[node] = true;
-    for (int k = 0; k < r->network->graph->node[node].layer->inputs; k++) {
-        const struct storage *x = storage_of_input(r, &r->network->graph->node[node], k);
-        if (x && !x->resident) mark_above(r, r->network->graph->node[node].inputs[k] - 1, runs);
+    for (int k = 0; k < r->model->network->graph->node[node].layer->inputs; k++) {
+        const struct storage *x = storage_of_input(r, &r->model->network->graph->node[node], k);
+        if (x && !x->resident) mark_above(r, r->model->network->graph->node[node].inputs[k] - 1, runs);
     }
 }
 
@@ -70,7 +71,7 @@ static bool mark_below(const struct dtr_residency *r, int node, bool *runs)
     bool any = false;
     for (int n = node + 1; n < r->forward && n < r->backward; n++) {
         const struct storage *y = storage_of(r, n, STORAGE_Y), *saved = storage_of(r, n, STORAGE_SAVED);
-        const struct node *reader = &r->network->graph->node[n];
+        const struct node *reader = &r->model->network->graph->node[n];
         bool reads = false;
         for (int k = 0; k < reader->layer->inputs; k++) reads |= reader->inputs[k] == node + 1;
         if (!reads) continue;
@@ -90,7 +91,7 @@ static double score_of(const struct dtr_residency *r, int storage)
     double cost = 0;
     mark_above(r, storage / STORAGES, runs);
     if (storage % STORAGES == STORAGE_Y && r->score != DTR_MSPS) mark_below(r, storage / STORAGES, runs);
-    for (int n = 0; n < r->network->graph->nodes; n++) cost += runs[n] ? r->network->cost[n].forward : 0;
+    for (int n = 0; n < r->model->network->graph->nodes; n++) cost += runs[n] ? r->model->network->cost[n].forward : 0;
     if (r->score == DTR_MSPS) return cost / (double)s->bytes;
     return stale > 0 ? cost / ((double)s->bytes * stale) : INFINITY;
 }
@@ -138,7 +139,8 @@ Test(evict, the_least_score_is_evicted_after_any_change)
         struct sketch s;
         sketch_random(&s, &source, 3 + c % 30);
         for (int n = 0; n < s.graph->nodes; n++) s.network->cost[n].forward = 1 + draw_below(&source, 9);
-        struct dtr_residency *r = dtr_residency_create(s.network, s.graph->region);
+        const struct step_model model = step_model_create(s.network, &usual.lower, s.graph->region);
+        struct dtr_residency *r = dtr_residency_create(&model, s.graph->region);
         r->score = c % 8 ? DTR_SCORE : DTR_MSPS;
         while (r->forward < s.graph->nodes) {
             const int node = r->forward++;

@@ -1,4 +1,4 @@
-#include "policies/slice_rivals.h"
+#include "search/slices.h"
 
 #include "plan/stages.h"
 #include "search/limits.h"
@@ -26,7 +26,7 @@ static void append_phase(struct schedule *part, int from, int to, struct region 
 static void add_phases(struct pool *pool, const struct node_ranges *stages, int head, int tail, int phases)
 {
     region_auto *region = region_create();
-    struct schedule part[RIVALS_PHASES + 3] = {schedule_empty(region)};
+    struct schedule part[SLICES_PHASES + 3] = {schedule_empty(region)};
     const int first = stages->range[head].from, last = stages->range[tail].from;
     int parts = 1, end = last, stage = tail;
     schedule_append(&part[0], STEP_FORWARD, 0, last);
@@ -41,12 +41,12 @@ static void add_phases(struct pool *pool, const struct node_ranges *stages, int 
     add(pool, part, parts);
 }
 
-void slice_rivals_add_batches(struct pool *pool, const struct pool *slice)
+void slices_add_batches(struct pool *pool, const struct pool *slice)
 {
     region_auto *region = region_create();
     const struct member *const *origin;
     const struct front front = pool_front(slice, region, &origin);
-    const int last = front.count - 1, points = last < RIVALS_BATCHES ? last + 1 : RIVALS_BATCHES;
+    const int last = front.count - 1, points = last < SLICES_BATCHES ? last + 1 : SLICES_BATCHES;
     for (int i = 0; i < points; i++) {
         struct schedule schedule = schedule_empty(region);
         pool_schedule(slice, origin[points > 1 ? i * last / (points - 1) : last], &schedule);
@@ -54,9 +54,9 @@ void slice_rivals_add_batches(struct pool *pool, const struct pool *slice)
     }
     if (network_fused(pool->network)) {
         const struct node_ranges stages = stages_find(pool->network->graph, region);
-        const int all = stages.count - 1, cuts = all < RIVALS_PHASE_CUTS ? all : RIVALS_PHASE_CUTS;
+        const int all = stages.count - 1, cuts = all < SLICES_PHASE_CUTS ? all : SLICES_PHASE_CUTS;
         for (int i = 1; i <= cuts; i++)
-            for (int k = 0; k < 2 * RIVALS_PHASES; k++) add_phases(pool, &stages, k % 2, i * all / cuts, k / 2 + 1);
+            for (int k = 0; k < 2 * SLICES_PHASES; k++) add_phases(pool, &stages, k % 2, i * all / cuts, k / 2 + 1);
     }
 }
 
@@ -212,8 +212,8 @@ static void add_stretch(struct pool *pool, const struct network *slice, int from
 {
     const enum rng_mode rng = pool->options.lower.rng;
     region_auto *region = region_create();
-    const struct points again = solve(cut_stretch(slice, from, to, region), RIVALS_STRETCH_POINTS, rng),
-                        around = solve(contract(pool->whole, from, to, region), RIVALS_AROUND_POINTS, rng);
+    const struct points again = solve(cut_stretch(slice, from, to, region), SLICES_STRETCH_POINTS, rng),
+                        around = solve(contract(pool->whole, from, to, region), SLICES_AROUND_POINTS, rng);
     for (int i = 0; i < again.count; i++) {
         const struct schedule backward = point_schedule(&again, i, region);
         for (int k = 0; k < around.count; k++) {
@@ -226,7 +226,7 @@ static void add_stretch(struct pool *pool, const struct network *slice, int from
     optimum_destroy(around.optimum);
 }
 
-bool slice_rivals_are_batches(const struct network *network)
+bool slices_are_batches(const struct network *network)
 {
     const struct slicing slicing = graph_slicing(network->graph);
     int sliced = 0;
@@ -251,12 +251,12 @@ static struct node_ranges find_stretches(const struct graph *graph, struct regio
     return stretches;
 }
 
-void slice_rivals_add_stretches(struct pool *pool)
+void slices_add_stretches(struct pool *pool)
 {
     region_auto *region = region_create();
     const struct network *slice = network_of_slice(pool->network, region);
     const struct node_ranges all = find_stretches(pool->network->graph, region);
-    const int tried = all.count < RIVALS_STRETCHES ? all.count : RIVALS_STRETCHES;
+    const int tried = all.count < SLICES_STRETCHES ? all.count : SLICES_STRETCHES;
     for (int i = 1; i <= tried; i++) {
         const struct node_range *stretch = &all.range[i * all.count / tried - 1];
         add_stretch(pool, slice, stretch->from, stretch->to);
