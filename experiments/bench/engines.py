@@ -5,16 +5,17 @@ Every model is planned within budgets spread over its range, by flops. For each 
 (monotone), whether a plan of another policy or of the least budget is ever faster in its own bytes or those bytes are refused
 (behind), and how much slower the plans become without each engine (`policy.without`), and faster, which none may.
 
-The models: those of experiments/models; four more of the kinds that are planned worst, made here: U-Net++ (Zhou et al., 2018), an
-Inception-like net, an HRNet-like net and an EfficientNet-like net of inverted residuals; steps of PyTorch as they were exported
-(tests/torch_graphs); steps of random operators (random_trace.py); and, where $REMATCH_DATA has them, the traces of DTR's authors
-(experiments/plans/dtr-traces.py).
+The models: those of experiments/models, some of them also in slices; four more of the kinds that are planned worst, made here:
+U-Net++ (Zhou et al., 2018), an Inception-like net, an HRNet-like net and an EfficientNet-like net of inverted residuals; steps of
+PyTorch as they were exported (tests/torch_graphs); steps of random operators (random_trace.py); and, where $REMATCH_DATA has them,
+the traces of DTR's authors (experiments/plans/dtr-traces.py).
 
 Exit code 1: a promise is broken.
 """
 import argparse
 import glob
 import json
+import math
 import os
 import subprocess
 import sys
@@ -33,7 +34,7 @@ MODELS = os.path.join(HERE, "../models")
 GRAPHS = os.path.join(HERE, "../../tests/torch_graphs")
 TRACES = os.path.join(os.environ.get("REMATCH_DATA", ""), "graphs")
 PROGRAM = os.environ["REMATCH_BIN"]
-ENGINES = ("chain", "dtr", "msps", "drops", "states", "windows", "policies")
+ENGINES = ("chain", "dtr", "msps", "drops", "states", "windows", "policies", "slices")
 SHARES = (80, 60, 45, 30)  # of store_all's live peak, at which engines are left out
 OTHERS = ("store_all", "sqrt", "chen", "every", "{name: selective, kinds: [weightless]}", "{name: dtr, budget: 60%}",
           "{name: dtr, budget: 40%}", "{name: dtr, budget: least}")
@@ -99,14 +100,16 @@ def efficientnet():
     return lines, 128
 
 
-def spec(lines, size, file=None, classes=10):
+def spec(lines, size, file=None, classes=10, slices=1):
     model = f"file: {file}" if file else "layers:\n" + "\n".join("    " + line.replace("\n", "\n    ") for line in lines) + \
         "\n    - global_avg_pool\n    - linear: {units: classes}"
     return (f"rematch: 1\nname: engines\nmodel:\n  {model}\ndata: {{name: synthetic, shape: [{size}, {size}, 3], classes: {classes}}}\n"
-            "batch: 8\nsteps: 1\noptimizer: {name: sgd, lr: 0.1}\nbackend: ref\nrelu_save: output\npolicy: store_all\n")
+            f"batch: 8\nslices: {slices}\nsteps: 1\n"
+            "optimizer: {name: sgd, lr: 0.1}\nbackend: ref\nrelu_save: output\npolicy: store_all\n")
 
 
 SIZES = {"cifar": 32, "unet": 128, "sample-cnn": 64, "page-cnn": 64, "big-cnn": 64, "fashion-cnn": 28, "cifar10-cnn": 32, "nin": 32}
+SLICED = ("vgg16", "cifar10-cnn", "unet-plain")  # planned in four slices, too
 MADE = {"unet++": unetpp, "inception-like": inception, "hrnet-like": hrnet, "efficientnet-like": efficientnet}
 
 
@@ -116,8 +119,9 @@ def write_models(folder, names):
     for file in sorted(os.listdir(MODELS)):
         name = file.removesuffix(".yaml")
         size = next((size for part, size in SIZES.items() if part in name), 224)
-        if "bert" not in name:
-            texts[name] = spec((), size, os.path.join(MODELS, file), 2 if "unet" in name else 10)
+        for slices in ((1, 4) if name in SLICED else (1,)) if "bert" not in name else ():
+            texts[name + (" in slices" if slices > 1 else "")] = \
+                spec((), size, os.path.join(MODELS, file), 2 if "unet" in name else 10, slices)
     for name, text in texts.items():
         models[name] = (os.path.join(folder, name + ".yaml"),)
         with open(models[name][0], "w", encoding="utf-8") as file:
@@ -197,6 +201,9 @@ def measure_engines(path, name, stored, table, most, checks):
             continue
         cells = []
         for engine in ENGINES:
+            if engine == "slices" and not name.endswith(" in slices"):
+                cells.append("")
+                continue
             fewer = optimal(path, budget, engine)
             loss = fewer["slowdown"] - answer["slowdown"] if fewer else float("inf")
             most[engine] = max(most[engine], loss)
@@ -234,7 +241,7 @@ def main():
                 measure_engines(path, name, stored, rows, most, checks)
     wins = Table("without", "slowdown lost at most")
     for engine in ENGINES:
-        wins.row(engine, f"{most[engine]:.4f}")
+        wins.row(engine, f"{most[engine]:.4f}" if math.isfinite(most[engine]) else "refused")
     broken = Table("broken promise")
     for text in checks.broken or ["none"]:
         broken.row(text)

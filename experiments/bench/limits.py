@@ -3,7 +3,8 @@
 
 Each number of framework/search/limits.h is halved, then doubled, the program is built with it, and a few models are planned within
 shares of their range, by flops, with processor seconds counted. A row a limit: seconds by those of the present number, and how much
-slower, or faster, the plans become at most.
+worse, or better, the plans become at most: slower within a budget, more bytes where the least is asked for, by those with the
+present number.
 """
 import argparse
 import os
@@ -19,7 +20,8 @@ from report import Table
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 HEADER = os.path.join(measure.ROOT, "framework/search/limits.h")
-MODELS = ("unet++", "inception-like", "hrnet-like", "resnet18", "unet", "googlenet", "exported gpt", "exported unet")
+MODELS = ("unet++", "inception-like", "hrnet-like", "resnet18", "unet", "googlenet", "exported gpt", "exported unet", "vgg16 in slices",
+          "unet-plain in slices")
 SHARES = (70, 45, 30)
 ROW = re.compile(r"^(    )([A-Z_]+)( = )([^,\n]+?)(,|$| *(?=/\*))", re.M)
 
@@ -45,21 +47,20 @@ def build(name, number):
 
 
 def plan_all(program, models):
-    """Slowdowns of all plans, infinite where one is refused, and processor seconds."""
-    slowdowns, before = [], os.times()
+    """Of all plans the slowdown, or the bytes of the least, infinite where one is refused; and processor seconds."""
+    plans, before = [], os.times()
     engines.PROGRAM = program
     for path in models.values():
         for budget in (*(f"{share}%" for share in SHARES), "least"):
             answer = engines.optimal(path, budget)
-            slowdowns.append(answer["slowdown"] if answer else float("inf"))
+            plans.append(answer["arena_bytes" if budget == "least" else "slowdown"] if answer else float("inf"))
     after = os.times()
-    return slowdowns, after.children_user + after.children_system - before.children_user - before.children_system
+    return plans, after.children_user + after.children_system - before.children_user - before.children_system
 
 
-def compare(slowdowns, seconds, base):
-    pairs = [(new, old) for new, old in zip(slowdowns, base[0]) if new != old]
-    slower, faster = max([new - old for new, old in pairs] + [0]), max([old - new for new, old in pairs] + [0])
-    return f"{seconds / base[1]:.2f}", f"{slower:.4f}", f"{faster:.4f}"
+def compare(plans, seconds, base):
+    shares = [new / old for new, old in zip(plans, base[0]) if new != old] + [1]
+    return f"{seconds / base[1]:.2f}", f"{max(shares) - 1:.4f}", f"{1 - min(shares):.4f}"
 
 
 def main():
@@ -69,7 +70,7 @@ def main():
     parser.add_argument("--out")
     arguments = parser.parse_args()
     table = Table("limit", "number", *(f"{what}, {times}" for times in ("half", "double")
-                                       for what in ("seconds", "slower at most", "faster at most")))
+                                       for what in ("seconds", "worse at most", "better at most")))
     with tempfile.TemporaryDirectory() as folder:
         models = engines.write_models(folder, arguments.models)
         base = plan_all(build(None, None), models)
@@ -81,8 +82,8 @@ def main():
             table.row(name, number, *cells)
             print(name, number, *cells, flush=True)
     head = "# What the limits of searches cost and win\n\nWritten by `make bench-limits` (experiments/bench/limits.py). " \
-           f"{len(base[0])} plans, {base[1]:.0f} processor seconds in all; seconds by those. A plan of least memory counts " \
-           "by its slowdown, whatever bytes it takes. Limits that only larger networks reach show nothing here.\n"
+           f"{len(base[0])} plans, {base[1]:.0f} processor seconds in all; seconds by those. Plans within a budget are " \
+           "worse by their slowdown, plans of least memory by their bytes. Limits that only larger networks reach show nothing here.\n"
     report.write(arguments.out, [("Limits", table), ("Provenance", report.provenance(planned_by))], head)
     return 0
 
