@@ -16,7 +16,10 @@ static const int levels[] = {1, 8, 16, 48};
 enum beam { BEAM_LEAST, BEAM_NARROW, BEAM_WIDE };
 static const struct {
     int width, levels; /* of a network of STATES_WIDE_NODES; and how many of levels are tried */
-} beams[] = {[BEAM_LEAST] = {STATES_LEAST, 1}, [BEAM_NARROW] = {STATES_NARROW, 4}, [BEAM_WIDE] = {STATES_WIDE, 4}};
+    bool deep;         /* so is the deep one, of a network up to that */
+} beams[] = {[BEAM_LEAST] = {STATES_LEAST, 1, false},
+             [BEAM_NARROW] = {STATES_NARROW, 4, false},
+             [BEAM_WIDE] = {STATES_WIDE, 4, true}};
 
 struct simulation {
     enum dtr_score score;
@@ -191,9 +194,11 @@ static bool states_within(struct pool *pool, size_t limit, double below, enum be
     if (nodes <= STATES_COMPLETE_NODES) width = STATES_COMPLETE_WIDTH;
     if (share < 1) width = (int)(width * share * share * share);
     for (int i = 0; i < beams[beam].levels && !proven; i++) {
-        const struct state_effort effort = {width / levels[i] + 1, levels[i]};
+        const struct state_effort effort = {width / levels[i] + 1, levels[i], false};
         proven = search_below(pool, limit, &below, &effort);
     }
+    const struct state_effort deep = {(int)(STATES_DEEP * share * share * share), STATES_DEEP_LEVELS, true};
+    if (beams[beam].deep && share >= 1 && !proven) proven = search_below(pool, limit, &below, &deep);
     return proven;
 }
 

@@ -45,6 +45,8 @@ enum {
     STATES_WIDE = 2000,            /* states expanded of each position for a limit, of STATES_WIDE_NODES nodes */
     STATES_NARROW = 600,           /* for one limit of many */
     STATES_LEAST = 200,            /* for least memory, where hardly anything fits */
+    STATES_DEEP = 2,               /* for a limit, of as many bytes and recomputations at the position */
+    STATES_DEEP_LEVELS = 16,       /* equal parts of the limit, for that */
     STATES_WIDE_NODES = 64,        /* with more nodes, the width falls with their third power */
     STATES_COMPLETE_NODES = 20,    /* networks that are searched whole as a rule */
     STATES_COMPLETE_WIDTH = 20000, /* of a beam that leaves no state of these out */

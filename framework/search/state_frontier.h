@@ -27,6 +27,7 @@ struct state {
     double estimate; /* of the time of all recomputations, by which states are expanded */
     int origin;      /* the trace before it */
     int item;        /* of the sequence, by which it was reached */
+    int depth;       /* recomputations between it and the next event */
     int at;          /* place in the heap, -1: expanded */
 };
 

@@ -194,6 +194,7 @@ static void expand(struct search *s, const struct state *from, struct frontier *
     const bool met = last->kind == STEP_FORWARD ? before_forward(s, last->node, last->during, &state)
                                                 : before_backward(s, here->event - 1, &state);
     state.item = STEP_NEXT;
+    state.depth = 0;
     if (met) offer(s, next, &state);
     const struct set again = both(&origin.needs.y, &origin.needs.saved);
     if (here->event == m->events) return;
@@ -202,6 +203,7 @@ static void expand(struct search *s, const struct state *from, struct frontier *
         if (!m->again[node] || (s->again && !s->again[node])) continue;
         state = origin;
         state.item = node;
+        state.depth++;
         state.time += m->time[node];
         if (before_forward(s, node, e->before + m->scratch[node], &state)) offer(s, here, &state);
     }
@@ -313,6 +315,14 @@ static struct sequence trace_back(const struct search *s, const struct state *fi
     return sequence;
 }
 
+/* The part of a position's states that it counts to (struct state_effort). */
+static int part_of(const struct search *s, const struct state *state, struct state_effort effort)
+{
+    const int level = (int)((double)state->held / ((double)s->limit + 1) * effort.levels);
+    const int depth = state->depth < STATE_DEPTHS ? state->depth : STATE_DEPTHS - 1;
+    return effort.deep ? depth * effort.levels + level : level;
+}
+
 /* Searches back from the state after the last event to the states before the first, which are left in *here; returns
  * whether the beam left none out. */
 static bool run(struct search *s, struct state *after, struct state_effort effort, struct frontier *here)
@@ -322,12 +332,11 @@ static bool run(struct search *s, struct state *after, struct state_effort effor
     begin(s, s->last, here);
     offer(s, here, after);
     for (int event = s->last; event > s->first; event--) {
-        int expanded[STATE_LEVELS_MAX] = {0};
+        int expanded[STATE_DEPTHS * STATE_LEVELS_MAX] = {0};
         begin(s, event - 1, &next);
         while (here->heaped) {
             const struct state state = frontier_take(here);
-            const int level = (int)((double)state.held / ((double)s->limit + 1) * effort.levels);
-            if (expanded[level]++ < effort.width)
+            if (expanded[part_of(s, &state, effort)]++ < effort.width)
                 expand(s, &state, here, &next);
             else
                 proven = false;

@@ -21,10 +21,13 @@ struct state_window {
 };
 
 /* Of each position, at most width states are expanded whose bytes are within the same part of the limit, of levels
- * equal parts: a state of few bytes looks slow until those of many turn out not to fit. */
-enum { STATE_LEVELS_MAX = 64 };
+ * equal parts: a state of few bytes looks slow until those of many turn out not to fit. deep: and that follow equally
+ * many recomputations there, where the last number stands for all larger ones: else, where many nodes must be
+ * recomputed before an event fits, those that recompute few of them fill the beam, since they look faster. */
+enum { STATE_LEVELS_MAX = 64, STATE_DEPTHS = 64 };
 struct state_effort {
     int width, levels;
+    bool deep;
 };
 
 struct state_search_result {
