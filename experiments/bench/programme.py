@@ -2,9 +2,10 @@
 """`optimal` beside an integer programme, on networks of 20 to 40 nodes: `make bench-programme [ARGS="--networks 10 --out FILE"]`.
 
 Random networks of four families (blocks with shortcuts, dense blocks, a U-Net, nested shortcuts), drawn by a stated seed, of unequal
-sizes and times. Within budgets from the least memory to that of storing everything, `optimal` is compared with what the programme
-of experiments/plans/integer_programme.py finds in the seconds it is given, and with what it proves. A budget is settled where one of
-both plans has the slowdown that the programme proves for every schedule.
+sizes and times, and steps of random operators (random_trace.py). Within budgets from the least memory to that of storing
+everything, `optimal` is compared with what the programme of experiments/plans/integer_programme.py finds in the seconds it is
+given, and with what it proves. A budget is settled where one of both plans has the slowdown that the programme proves for every
+schedule.
 
 Exit code 1: `optimal` is over 1 % slower than the programme's plan within some budget. 77: no solver is installed.
 """
@@ -16,6 +17,7 @@ import random
 import sys
 
 import measure
+import random_trace
 import report
 from report import Table
 
@@ -24,7 +26,7 @@ sys.path.insert(0, os.path.join(HERE, "../plans"))
 import integer_programme  # noqa: E402
 from chain import ask, written  # noqa: E402
 
-SHARES = (75, 50, 25, 10)  # of the way from the least memory to that of store_all
+SHARES = (75, 50, 25, 10, 0)  # of the way from the least memory to that of store_all
 TARGET, NOISE = 0.01, 1e-6
 
 
@@ -89,10 +91,12 @@ def nested(draw, count):
     return draw.add(nest(draw.add(), count - 2))
 
 
-FAMILIES = {"residual": residual, "dense": dense, "unet": unet, "nested": nested}
+FAMILIES = {"residual": residual, "dense": dense, "unet": unet, "nested": nested, "operators": None}
 
 
 def graph(family, seed, count):
+    if family == "operators":
+        return json.dumps(random_trace.Trace(seed, count).graph(f"operators-{seed}"))
     draw = Drawing(f"{family} {seed}")
     FAMILIES[family](draw, count)
     nodes = [{key: value for key, value in node.items() if key != "size"} for node in draw.nodes]

@@ -1,16 +1,17 @@
-"""Steps of random operators as graph files: shapes that no model has, for what engines.py checks."""
+"""Steps of random operators as graph files: shapes that no model has, for what engines.py and programme.py check."""
 import random
 
 UNIT = 256  # bytes
 
 
 class Trace:
-    """A forward of operators that mostly read the last few values, and its backward, one operator each."""
+    """A forward of count operators, or of 8 to 60, that mostly read the last few values, and its backward, one operator each."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, count=None):
         self.random = random.Random(seed)
         self.tensors, self.operators, self.gradients = {"x": {"constant": True, "bytes": UNIT}}, [], {}
-        forwards = [self.forward(i) for i in range(self.random.randint(8, 60))]
+        drawn = self.random.randint(8, 60)
+        forwards = [self.forward(i) for i in range(count or drawn)]
         for operator in reversed(forwards):
             self.backward(operator, operator is forwards[-1])
 

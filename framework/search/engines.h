@@ -4,7 +4,7 @@
  * - chain: the programme on stages (optimum.h).
  * - dtr: DTR's simulation, under the limit, and others above and below it; msps: the same by another score.
  * - drops: outputs that are recomputed once, by kind and one by one (drops.h).
- * - states: the beam over states of live values (state_search.h), on up to STATE_NODES_MAX nodes.
+ * - states: beams over states of live values (state_search.h), on up to STATE_NODES_MAX nodes.
  * - windows: the fastest of those, improved window by window by the same beam (improve.h). */
 #pragma once
 
