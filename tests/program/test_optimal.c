@@ -96,7 +96,7 @@ static void plan_unetpp(struct cli *cli, const char *budget, double *slowdown, j
 }
 
 /* What the least takes, given as a budget, is served as fast; and no budget is served slower than a smaller one. */
-Test(optimal, serves_bytes_as_fast_as_the_least_on_unetpp, .timeout = 120)
+Test(optimal, serves_bytes_as_fast_as_the_least_on_unetpp, .timeout = 600)
 {
     double least, slowdown, before;
     json_int_t bytes, peak;
