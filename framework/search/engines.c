@@ -197,7 +197,8 @@ static bool states_within(struct pool *pool, size_t limit, double below, enum be
         const struct state_effort effort = {width / levels[i] + 1, levels[i], false};
         proven = search_below(pool, limit, &below, &effort);
     }
-    const struct state_effort deep = {(int)(STATES_DEEP * share * share * share), STATES_DEEP_LEVELS, true};
+    const double more = fmin(share * share * share, STATES_COMPLETE_WIDTH);
+    const struct state_effort deep = {(int)(STATES_DEEP * more), STATES_DEEP_LEVELS, true};
     if (beams[beam].deep && share >= 1 && !proven) proven = search_below(pool, limit, &below, &deep);
     return proven;
 }
