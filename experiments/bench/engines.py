@@ -119,9 +119,12 @@ def write_models(folder, names):
     for file in sorted(os.listdir(MODELS)):
         name = file.removesuffix(".yaml")
         size = next((size for part, size in SIZES.items() if part in name), 224)
-        for slices in ((1, 4) if name in SLICED else (1,)) if "bert" not in name else ():
-            texts[name + (" in slices" if slices > 1 else "")] = \
-                spec((), size, os.path.join(MODELS, file), 2 if "unet" in name else 10, slices)
+        if "bert" in name:
+            continue
+        path, classes = os.path.join(MODELS, file), 2 if "unet" in name else 10
+        texts[name] = spec((), size, path, classes)
+        if name in SLICED:
+            texts[name + " in slices"] = spec((), size, path, classes, slices=4)
     for name, text in texts.items():
         models[name] = (os.path.join(folder, name + ".yaml"),)
         with open(models[name][0], "w", encoding="utf-8") as file:
