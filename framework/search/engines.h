@@ -5,7 +5,9 @@
  * - dtr: DTR's simulation, under the limit, and others above and below it; msps: the same by another score.
  * - drops: outputs that are recomputed once, by kind and one by one (drops.h).
  * - states: beams over states of live values (state_search.h), on up to STATE_NODES_MAX nodes.
- * - windows: the fastest of those, improved window by window by the same beam (improve.h). */
+ * - windows: the fastest of those, improved window by window by the same beam (improve.h).
+ *
+ * Schedules of slices are added before them (slices.h), and those of other policies (policies/rivals.h). */
 #pragma once
 
 #include "search/pool.h"
