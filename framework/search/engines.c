@@ -10,16 +10,16 @@
 #include "search/state_search.h"
 
 /* Beams that leave out different states: states are either compared with more others, or only with those of about as
- * many bytes. */
-static const int levels[] = {1, 8, 16, 48};
+ * many bytes; by one estimate or the other. */
+static const struct {
+    int levels;
+    bool inputs;
+} flat[] = {{1, true}, {8, true}, {16, true}, {48, true}, {1, false}, {8, false}, {16, false}, {48, false}};
 
 enum beam { BEAM_LEAST, BEAM_NARROW, BEAM_WIDE };
 static const struct {
-    int width, levels; /* of a network of STATES_WIDE_NODES; and how many of levels are tried */
-    bool deep;         /* so is the deep one, of a network up to that */
-} beams[] = {[BEAM_LEAST] = {STATES_LEAST, 1, false},
-             [BEAM_NARROW] = {STATES_NARROW, 4, false},
-             [BEAM_WIDE] = {STATES_WIDE, 4, true}};
+    int width, tried; /* of a network of STATES_WIDE_NODES; and how many of the flat ones, besides the deep one */
+} beams[] = {[BEAM_LEAST] = {STATES_LEAST, 1}, [BEAM_NARROW] = {STATES_NARROW, 8}, [BEAM_WIDE] = {STATES_WIDE, 8}};
 
 struct simulation {
     enum dtr_score score;
@@ -193,23 +193,24 @@ static bool states_within(struct pool *pool, size_t limit, double below, enum be
     if (nodes > STATE_NODES_MAX || pool->without[ENGINE_STATES]) return false;
     if (nodes <= STATES_COMPLETE_NODES) width = STATES_COMPLETE_WIDTH;
     if (share < 1) width = (int)(width * share * share * share);
-    for (int i = 0; i < beams[beam].levels && !proven; i++) {
-        const struct state_effort effort = {width / levels[i] + 1, levels[i], false};
+    for (int i = 0; i < beams[beam].tried && !proven; i++) {
+        const int levels = flat[i].levels;
+        const struct state_effort effort = {width / levels + 1, levels, .inputs = flat[i].inputs};
         proven = search_below(pool, limit, &below, &effort);
     }
     const double more = fmin(share * share * share, STATES_COMPLETE_WIDTH);
-    const struct state_effort deep = {(int)(STATES_DEEP * more), STATES_DEEP_LEVELS, true};
-    if (beams[beam].deep && share >= 1 && !proven) proven = search_below(pool, limit, &below, &deep);
+    const struct state_effort deep = {(int)(STATES_DEEP * more), STATES_DEEP_LEVELS, .deep = true};
+    if (deep.width && !proven) proven = search_below(pool, limit, &below, &deep);
     return proven;
 }
 
-/* Bisects between a bound and the least found; whether a limit has a schedule need not be monotone here, so that the
- * limit found need not be the least. */
+/* Bisects between a bound and the least found, again where that found less: a limit with no schedule is no proof that
+ * lower ones have none. */
 static void states_least(struct pool *pool)
 {
     const bool small = nodes_of(pool) <= STATES_COMPLETE_NODES;
-    size_t no = bounds_find(pool->whole, 1).memory, yes = least_live(pool);
-    if (no) no--;
+    const size_t bound = bounds_find(pool->whole, 1).memory, before = least_live(pool);
+    size_t no = bound ? bound - 1 : 0, yes = before;
     while (yes > no + 1 && (small || yes - no > yes / STATES_LEAST_RESOLUTION)) {
         const size_t at = no + (yes - no) / 2;
         states_within(pool, at, INFINITY, BEAM_LEAST);
@@ -218,6 +219,7 @@ static void states_least(struct pool *pool)
         else
             no = at;
     }
+    if (yes < before && !small) states_least(pool);
 }
 
 /* ---- windows ---- */
@@ -273,12 +275,12 @@ void engines_least(struct pool *pool)
     chain_in_time(pool, INFINITY);
     if (pool->engines->all) (void)dtr_least(pool);
     if (pool->engines->model.forwards <= STATE_NODES_MAX && !pool->without[ENGINE_STATES]) states_least(pool);
-    search_within(pool, least_live(pool), BEAM_NARROW);
     const size_t share = nodes_of(pool) <= STATES_COMPLETE_NODES ? SIZE_MAX : STATES_LEAST_RESOLUTION;
     for (size_t before = SIZE_MAX; least_live(pool) < before - before / share;) { /* as for fewer bytes */
         before = least_live(pool);
         if (before) search_within(pool, before - 1, BEAM_WIDE);
     }
+    search_within(pool, least_live(pool), BEAM_WIDE);
 }
 
 /* Whether the limit is so near the least memory that what is found there may be the fastest here, too. */

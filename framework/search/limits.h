@@ -45,7 +45,7 @@ enum {
     STATES_WIDE = 2000,         /* states expanded of each position for a limit, of STATES_WIDE_NODES nodes */
     STATES_NARROW = 600,        /* for one limit of many */
     STATES_LEAST = 200,         /* for least memory, where hardly anything fits */
-    STATES_DEEP = 2,            /* of each number of recomputations and part of the limit; more of smaller networks */
+    STATES_DEEP = 2,            /* of each number of recomputations and part of the limit; by that power, too */
     STATES_DEEP_LEVELS = 16,    /* such parts */
     STATES_WIDE_NODES = 64,     /* with more nodes, the width falls with their third power */
     STATES_COMPLETE_NODES = 20, /* networks that are searched whole as a rule */

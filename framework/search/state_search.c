@@ -34,6 +34,7 @@ struct search {
     unsigned char *out; /* by node: what of it is counted there */
     size_t limit;
     double below;
+    struct state_effort effort;
     size_t weight[2][STATE_NODES_MAX / 8][256]; /* bytes of eight nodes' values or saved tensors */
     struct needs *operands;                     /* by event, from event back on */
     int back;           /* the first event whose operands are known: earlier ones bound nothing */
@@ -61,20 +62,38 @@ static size_t weigh(const struct search *s, const struct needs *needs)
     return weigh_set(s, 0, &needs->y) + weigh_set(s, 1, &needs->saved);
 }
 
-/* The least time of recomputing excess bytes of the needs, as a fractional knapsack; *whole: with its last item in
- * whole. */
-static double knapsack(const struct search *s, const struct needs *needs, size_t excess, double *whole)
+/* The time of recomputing what a node's recomputation reads, besides the values that are there, which those are put
+ * to. */
+static double time_of_inputs(const struct search *s, int at, struct set *there)
 {
     double time = 0;
+    for (int x = -1; (x = next_of(&s->inputs[at], x + 1)) < s->nodes;) {
+        if (has(there, x)) continue;
+        put(there, x);
+        time += s->model->time[s->node[x]] + time_of_inputs(s, x, there);
+    }
+    return time;
+}
+
+/* The least time of recomputing excess bytes of the needs, as a fractional knapsack; *likely: with its last item in
+ * whole, and what the items read besides the values that are there. */
+static double knapsack(const struct search *s, const struct needs *needs, struct set there, size_t excess,
+                       double *likely)
+{
+    double time = 0, inputs = 0;
     for (int i = 0; i < s->items && excess; i++) {
         const struct item *item = &s->item[i];
         if (has(&needs->y, item->at) != item->y || has(&needs->saved, item->at) != item->saved) continue;
-        *whole = time + item->time;
+        put(&there, item->at);
+        if (s->effort.inputs) inputs += time_of_inputs(s, item->at, &there);
+        *likely = time + item->time + inputs;
         if (item->bytes >= excess) return time + item->time * (double)excess / (double)item->bytes;
         excess -= item->bytes;
         time += item->time;
     }
-    return *whole = excess ? INFINITY : time;
+    if (excess) time = INFINITY;
+    *likely = time + inputs;
+    return time;
 }
 
 /* The least time of all recomputations; sets the estimate. Only the position with most excess is counted: the knapsack
@@ -82,9 +101,9 @@ static double knapsack(const struct search *s, const struct needs *needs, size_t
 static double bound(const struct search *s, const struct frontier *l, struct state *state)
 {
     const struct tight *worst = NULL;
-    struct needs all;
+    struct needs all, dropped;
     size_t most = s->limit;
-    double whole;
+    double likely;
     for (int i = 0; i < l->tights; i++) {
         const struct needs at = {both(&state->needs.y, &l->tight[i].until.y),
                                  both(&state->needs.saved, &l->tight[i].until.saved)};
@@ -93,9 +112,9 @@ static double bound(const struct search *s, const struct frontier *l, struct sta
     }
     state->estimate = state->time;
     if (!worst) return state->time;
-    all = (struct needs){without(&all.y, &worst->operands.y), without(&all.saved, &worst->operands.saved)};
-    const double least = knapsack(s, &all, most - s->limit, &whole);
-    state->estimate += whole;
+    dropped = (struct needs){without(&all.y, &worst->operands.y), without(&all.saved, &worst->operands.saved)};
+    const double least = knapsack(s, &dropped, all.y, most - s->limit, &likely);
+    state->estimate += likely;
     return state->time + least;
 }
 
@@ -316,16 +335,17 @@ static struct sequence trace_back(const struct search *s, const struct state *fi
 }
 
 /* The part of a position's states that it counts to (struct state_effort). */
-static int part_of(const struct search *s, const struct state *state, struct state_effort effort)
+static int part_of(const struct search *s, const struct state *state)
 {
-    const int level = (int)((double)state->held / ((double)s->limit + 1) * effort.levels);
+    const int levels = s->effort.levels;
+    const int level = (int)((double)state->held / ((double)s->limit + 1) * levels);
     const int depth = state->depth < STATE_DEPTHS ? state->depth : STATE_DEPTHS - 1;
-    return effort.deep ? depth * effort.levels + level : level;
+    return s->effort.deep ? depth * levels + level : level;
 }
 
 /* Searches back from the state after the last event to the states before the first, which are left in *here; returns
  * whether the beam left none out. */
-static bool run(struct search *s, struct state *after, struct state_effort effort, struct frontier *here)
+static bool run(struct search *s, struct state *after, struct frontier *here)
 {
     struct frontier next;
     bool proven = true;
@@ -336,7 +356,7 @@ static bool run(struct search *s, struct state *after, struct state_effort effor
         begin(s, event - 1, &next);
         while (here->heaped) {
             const struct state state = frontier_take(here);
-            if (expanded[part_of(s, &state, effort)]++ < effort.width)
+            if (expanded[part_of(s, &state)]++ < s->effort.width)
                 expand(s, &state, here, &next);
             else
                 proven = false;
@@ -351,7 +371,8 @@ static bool run(struct search *s, struct state *after, struct state_effort effor
 struct state_search_result state_search(const struct step_model *m, size_t limit, double below,
                                         struct state_effort effort, struct region *region)
 {
-    struct search s = {.model = m, .limit = limit, .below = below - m->floor, .region = region_create()};
+    struct search s = {
+        .model = m, .limit = limit, .below = below - m->floor, .effort = effort, .region = region_create()};
     struct state_search_result result = {.proven = true};
     struct frontier here;
     int *all;
@@ -362,7 +383,7 @@ struct state_search_result state_search(const struct step_model *m, size_t limit
     s.last = m->events;
     s.back = m->nodes;
     prepare(&s);
-    result.proven = run(&s, &(struct state){.origin = -1, .item = STEP_NEXT}, effort, &here);
+    result.proven = run(&s, &(struct state){.origin = -1, .item = STEP_NEXT}, &here);
     if (here.count) {
         result.found = true;
         result.sequence = trace_back(&s, &here.state[0], region);
@@ -413,13 +434,14 @@ int state_search_window(const struct step_model *m, const struct state_window *w
                        .again = w->again,
                        .limit = limit,
                        .below = below,
+                       .effort = effort,
                        .region = region_create()};
     struct frontier here;
     int count = 0;
     s.back = w->from - WINDOWS_AHEAD > m->nodes ? w->from - WINDOWS_AHEAD : m->nodes;
     prepare(&s);
     struct state after = state_after(&s, w);
-    run(&s, &after, effort, &here);
+    run(&s, &after, &here);
     qsort(here.state, (size_t)here.count, sizeof *here.state, by_estimate);
     for (; count < most && count < here.count; count++) sequence[count] = trace_back(&s, &here.state[count], region);
     frontier_end(&here);

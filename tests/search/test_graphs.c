@@ -37,7 +37,7 @@ static void check_states(const struct sketch *sketch, const char *what)
         double least = INFINITY;
         const bool any = graph_search(sketch->network, limit, INFINITY, &least, &schedule);
         const struct state_search_result r =
-            state_search(&m, limit, INFINITY, (struct state_effort){100000, 1, false}, region);
+            state_search(&m, limit, INFINITY, (struct state_effort){100000, 1}, region);
         cr_assert(r.proven && r.found == any, "%s, point %d: %d, %d", what, point, r.found, any);
         if (!any) break;
         const struct plan_cost cost = plan_cost(sketch->network, &schedule, &usual.lower);
@@ -55,27 +55,30 @@ static void check_states(const struct sketch *sketch, const char *what)
 }
 
 /* Near the least memory, where many nodes have to be recomputed before one backward. */
-Test(graphs, a_deep_beam_finds_schedules_where_a_flat_one_finds_none, .timeout = 300)
+Test(graphs, deep_beams_and_counted_inputs_find_schedules_where_flat_ones_find_none, .timeout = 300)
 {
-    static const struct state_effort efforts[] = {{300, 1, false}, {1, 16, true}};
+    enum { FLAT, DEEP, INPUTS, EFFORTS };
+    static const struct state_effort efforts[EFFORTS] = {
+        [FLAT] = {300, 1}, [DEEP] = {1, 16, .deep = true}, [INPUTS] = {300, 1, .inputs = true}};
     struct source source = {.seed = 5};
-    int found[2] = {0, 0};
+    int found[EFFORTS] = {0};
     for (int c = 0; c < 60; c += THINNING) {
         struct sketch sketch;
         region_auto *region = region_create();
         sketch_random(&sketch, &source, 24 + c % 8);
         const struct step_model m = step_model_create(sketch.network, &usual.lower, region);
         const size_t limit = bounds_find(sketch.network, 1).memory;
-        for (int deep = 0; deep < 2; deep++) {
-            struct state_search_result r = state_search(&m, limit, INFINITY, efforts[deep], region);
+        for (int i = 0; i < EFFORTS; i++) {
+            struct state_search_result r = state_search(&m, limit, INFINITY, efforts[i], region);
             if (!r.found) continue;
             const struct plan_cost cost = cost_of(&m, &r.sequence, region);
             cr_assert(cost.live_peak <= limit, "%d: %zu of %zu", c, cost.live_peak, limit);
-            found[deep]++;
+            found[i]++;
         }
         sketch_end(&sketch);
     }
-    cr_expect(found[1] > found[0], "%d found, flat %d", found[1], found[0]);
+    cr_expect(found[DEEP] > found[FLAT] && found[INPUTS] > found[FLAT], "%d deep, %d with inputs, %d flat", found[DEEP],
+              found[INPUTS], found[FLAT]);
 }
 
 Test(graphs, the_search_over_states_finds_the_optimum, .timeout = 600)
