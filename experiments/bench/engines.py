@@ -2,8 +2,9 @@
 """What `optimal` promises, and what each of its engines wins: `make bench-engines [ARGS="--budgets 10 --out FILE"]`.
 
 Every model is planned within budgets spread over its range, by flops. For each of them: whether less memory was ever faster
-(monotone), whether a plan of another policy or of the least budget is ever faster in its own bytes or those bytes are refused
-(behind), and how much slower the plans become without each engine (`policy.without`), and faster, which none may.
+(monotone), whether fewer bytes than the least are enough, whether a plan of another policy or of the least budget is ever faster in
+its own bytes or those bytes are refused (behind), and how much slower the plans become without each engine (`policy.without`), and
+faster, which none may.
 
 The models: those of experiments/models, some of them also in slices; four more of the kinds that are planned worst, made here:
 U-Net++ (Zhou et al., 2018), an Inception-like net, an HRNet-like net and an EfficientNet-like net of inverted residuals; steps of
@@ -38,6 +39,7 @@ ENGINES = ("chain", "dtr", "msps", "drops", "states", "windows", "policies", "sl
 SHARES = (80, 60, 45, 30)  # of store_all's live peak, at which engines are left out
 OTHERS = ("store_all", "sqrt", "chen", "every", "{name: selective, kinds: [weightless]}", "{name: dtr, budget: 60%}",
           "{name: dtr, budget: 40%}", "{name: dtr, budget: least}")
+BELOW = (99.5, 98, 95)  # of the least budget's bytes, in which nothing may be found
 NOISE = 1e-9
 RANDOM = 16  # steps
 
@@ -179,6 +181,13 @@ def check_monotone(path, name, least, stored, budgets, checks):
     return plans
 
 
+def check_least(path, name, least, checks):
+    """Budgets below the least."""
+    for share in BELOW:
+        answer = optimal(path, int(least["peak_bytes"] * share / 100))
+        checks.expect(not answer, f"{name}: {answer and answer['peak_bytes']} bytes, {least['peak_bytes']} as the least")
+
+
 def check_policies(path, name, least, checks):
     """What other policies' plans take, and the least's."""
     plans = 0
@@ -237,6 +246,7 @@ def main():
             planned_by = planned_by or measure.planner(*path)
             if arguments.only != "engines":
                 budgets = check_monotone(path, name, least, stored, arguments.budgets, checks)
+                check_least(path, name, least, checks)
                 others = check_policies(path, name, least, checks)
                 counts.row(name, stored["nodes"], stored["stages"], budgets, others,
                            f"{100 * least['live_peak_bytes'] / stored['live_peak_bytes']:.1f} % at x{least['slowdown']:.3f}")
