@@ -41,7 +41,6 @@ OTHERS = ("store_all", "sqrt", "chen", "every", "{name: selective, kinds: [weigh
           "{name: dtr, budget: 40%}", "{name: dtr, budget: least}")
 BELOW = (99.5, 98, 95)  # of the least budget's bytes, in which nothing may be found
 NOISE = 1e-9
-RANDOM = 16  # steps
 
 
 def conv(channels, kernel=3, stride=1, groups=1, activation="relu"):
@@ -115,8 +114,9 @@ SLICED = ("vgg16", "cifar10-cnn", "unet-plain")  # planned in four slices, too
 MADE = {"unet++": unetpp, "inception-like": inception, "hrnet-like": hrnet, "efficientnet-like": efficientnet}
 
 
-def write_models(folder, names):
-    """By name, the arguments that plan a model, whose spec is written to folder; some cannot be planned so."""
+def write_models(folder, names, steps):
+    """By name, the arguments that plan a model, whose spec is written to folder; some cannot be planned so. steps: of random
+    operators."""
     models, texts = {}, {name: spec(*make()) for name, make in MADE.items()}
     for file in sorted(os.listdir(MODELS)):
         name = file.removesuffix(".yaml")
@@ -133,7 +133,7 @@ def write_models(folder, names):
             file.write(text)
     for path in sorted(glob.glob(os.path.join(GRAPHS, "*.json"))):
         models["exported " + os.path.basename(path).removesuffix(".json")] = ("--graph", path)
-    graphs = {f"random {seed}": random_trace.Trace(seed).graph(f"random {seed}") for seed in range(RANDOM)}
+    graphs = {f"random {seed}": random_trace.Trace(seed).graph(f"random {seed}") for seed in range(steps)}
     for path in sorted(glob.glob(os.path.join(TRACES, "*.graph.json.gz"))):
         name = "traced " + os.path.basename(path).removesuffix(".graph.json.gz")
         graphs[name] = graph_of(read(path), name, 1)
@@ -230,6 +230,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--budgets", type=int, default=30)
     parser.add_argument("--models", nargs="*")
+    parser.add_argument("--random", type=int, default=16, help="steps of random operators")
     parser.add_argument("--only", choices=("promises", "engines"))
     parser.add_argument("--out")
     arguments = parser.parse_args()
@@ -238,7 +239,7 @@ def main():
     most = dict.fromkeys(ENGINES, 0.0)
     planned_by = {}
     with tempfile.TemporaryDirectory() as folder:
-        for name, path in write_models(folder, arguments.models).items():
+        for name, path in write_models(folder, arguments.models, arguments.random).items():
             stored, least = plan(path, "store_all"), optimal(path, "least")
             if not stored or not least:
                 print(f"{name}: left out, it cannot be planned so")
