@@ -263,9 +263,8 @@ static double price_inputs(const struct search *s, int at, double rate)
 static double time_to_free(const struct search *s, int at, size_t bytes)
 {
     const double own = s->model->time[s->node[at]];
-    double low = 0, high = 1;
-    if (has(&s->passing, at)) return 0; /* counted at its reader */
-    while (high * (double)bytes < own + price_inputs(s, at, high) && high < 1e300) high *= 2;
+    double low = 0, high = s->model->floor / (double)bytes; /* as if every pass were recomputed */
+    if (has(&s->passing, at)) return 0;                     /* counted at its reader */
     for (int i = 0; i < 50; i++) {
         const double rate = (low + high) / 2;
         *(rate * (double)bytes < own + price_inputs(s, at, rate) ? &low : &high) = rate;
