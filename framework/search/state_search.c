@@ -62,8 +62,7 @@ static size_t weigh(const struct search *s, const struct needs *needs)
     return weigh_set(s, 0, &needs->y) + weigh_set(s, 1, &needs->saved);
 }
 
-/* The time of recomputing what a node's recomputation reads, besides the values that are there, which those are put
- * to. */
+/* The time of recomputing those inputs of a node that are not there, and theirs in turn, which are put to there. */
 static double time_of_inputs(const struct search *s, int at, struct set *there)
 {
     double time = 0;
@@ -76,7 +75,7 @@ static double time_of_inputs(const struct search *s, int at, struct set *there)
 }
 
 /* The least time of recomputing excess bytes of the needs, as a fractional knapsack; *likely: with its last item in
- * whole, and what the items read besides the values that are there. */
+ * whole, and the items' inputs that are not there. */
 static double knapsack(const struct search *s, const struct needs *needs, struct set there, size_t excess,
                        double *likely)
 {

@@ -5,8 +5,8 @@
  *
  * A state is bounded by its time and the least time to recompute of what is needed as many bytes as exceed the limit at
  * an earlier backward (a fractional knapsack). The states of one position are expanded by an estimate: that time and,
- * on demand, that of what those recomputations read, is not needed there and so is recomputed as well. A beam limits
- * how many: where it left none out, the result is the optimum of all schedules. */
+ * if asked, the time of recomputing inputs of those recomputations that are not live there. A beam limits how many:
+ * where it left none out, the result is the optimum of all schedules. */
 #pragma once
 
 #include "search/step_model.h"
@@ -29,7 +29,7 @@ enum { STATE_LEVELS_MAX = 64, STATE_DEPTHS = 64 };
 struct state_effort {
     int width, levels;
     bool deep;
-    bool inputs; /* the estimate counts what recomputations read */
+    bool inputs; /* the estimate counts the inputs of recomputations */
 };
 
 struct state_search_result {
