@@ -209,17 +209,20 @@ static bool states_within(struct pool *pool, size_t limit, double below, enum be
 static void states_least(struct pool *pool)
 {
     const bool small = nodes_of(pool) <= STATES_COMPLETE_NODES;
-    const size_t bound = bounds_find(pool->whole, 1).memory, before = least_live(pool);
-    size_t no = bound ? bound - 1 : 0, yes = before;
-    while (yes > no + 1 && (small || yes - no > yes / STATES_LEAST_RESOLUTION)) {
-        const size_t at = no + (yes - no) / 2;
-        states_within(pool, at, INFINITY, BEAM_LEAST);
-        if (least_live(pool) <= at)
-            yes = least_live(pool);
-        else
-            no = at;
-    }
-    if (yes < before && !small) states_least(pool);
+    const size_t bound = bounds_find(pool->whole, 1).memory;
+    size_t before, yes = least_live(pool);
+    do {
+        size_t no = bound ? bound - 1 : 0;
+        before = yes;
+        while (yes > no + 1 && (small || yes - no > yes / STATES_LEAST_RESOLUTION)) {
+            const size_t at = no + (yes - no) / 2;
+            states_within(pool, at, INFINITY, BEAM_LEAST);
+            if (least_live(pool) <= at)
+                yes = least_live(pool);
+            else
+                no = at;
+        }
+    } while (yes < before && !small);
 }
 
 /* ---- windows ---- */

@@ -83,8 +83,10 @@ static double knapsack(const struct search *s, const struct needs *needs, struct
     for (int i = 0; i < s->items && excess; i++) {
         const struct item *item = &s->item[i];
         if (has(&needs->y, item->at) != item->y || has(&needs->saved, item->at) != item->saved) continue;
-        put(&there, item->at);
-        if (s->effort.inputs) inputs += time_of_inputs(s, item->at, &there);
+        if (s->effort.inputs) {
+            put(&there, item->at);
+            inputs += time_of_inputs(s, item->at, &there);
+        }
         *likely = time + item->time + inputs;
         if (item->bytes >= excess) return time + item->time * (double)excess / (double)item->bytes;
         excess -= item->bytes;
