@@ -9,17 +9,28 @@
 #include "search/limits.h"
 #include "search/state_search.h"
 
-/* Beams that leave out different states: states are either compared with more others, or only with those of about as
- * many bytes; by one estimate or the other. */
-static const struct {
-    int levels;
-    bool inputs;
-} flat[] = {{1, true}, {8, true}, {16, true}, {48, true}, {1, false}, {8, false}, {16, false}, {48, false}};
+/* Beams that leave out different states, without their width: states are compared with many others, or only with those
+ * of about as many bytes, or of as many recomputations too; by one estimate or another. */
+static const struct state_effort tried[] = {{.levels = 1, .estimate = ESTIMATE_INPUTS},
+                                            {.levels = 16, .estimate = ESTIMATE_ITEMS, .deep = true},
+                                            {.levels = 8, .estimate = ESTIMATE_INPUTS},
+                                            {.levels = 16, .estimate = ESTIMATE_INPUTS},
+                                            {.levels = 48, .estimate = ESTIMATE_INPUTS},
+                                            {.levels = 1, .estimate = ESTIMATE_BACKWARDS},
+                                            {.levels = 8, .estimate = ESTIMATE_BACKWARDS},
+                                            {.levels = 16, .estimate = ESTIMATE_BACKWARDS},
+                                            {.levels = 48, .estimate = ESTIMATE_BACKWARDS},
+                                            {.levels = 1, .estimate = ESTIMATE_ITEMS},
+                                            {.levels = 8, .estimate = ESTIMATE_ITEMS},
+                                            {.levels = 16, .estimate = ESTIMATE_ITEMS},
+                                            {.levels = 48, .estimate = ESTIMATE_ITEMS},
+                                            {.levels = 64, .estimate = ESTIMATE_ITEMS, .deep = true},
+                                            {.levels = 64, .estimate = ESTIMATE_BACKWARDS, .deep = true}};
 
 enum beam { BEAM_LEAST, BEAM_NARROW, BEAM_WIDE };
 static const struct {
-    int width, tried; /* of a network of STATES_WIDE_NODES; and how many of the flat ones, besides the deep one */
-} beams[] = {[BEAM_LEAST] = {STATES_LEAST, 1}, [BEAM_NARROW] = {STATES_NARROW, 8}, [BEAM_WIDE] = {STATES_WIDE, 8}};
+    int width, tried; /* of a flat beam for a network of STATES_WIDE_NODES; how many of the above, from the first on */
+} beams[] = {[BEAM_LEAST] = {STATES_LEAST, 2}, [BEAM_NARROW] = {STATES_NARROW, 13}, [BEAM_WIDE] = {STATES_WIDE, 15}};
 
 struct simulation {
     enum dtr_score score;
@@ -187,20 +198,17 @@ static bool search_below(struct pool *pool, size_t limit, double *below, const s
 static bool states_within(struct pool *pool, size_t limit, double below, enum beam beam)
 {
     const int nodes = pool->engines->model.forwards;
-    const double share = (double)STATES_WIDE_NODES / nodes;
+    const double share = (double)STATES_WIDE_NODES / nodes, cube = share * share * share;
     int width = beams[beam].width;
     bool proven = false;
     if (nodes > STATE_NODES_MAX || pool->without[ENGINE_STATES]) return false;
     if (nodes <= STATES_COMPLETE_NODES) width = STATES_COMPLETE_WIDTH;
-    if (share < 1) width = (int)(width * share * share * share);
+    if (share < 1) width = (int)(width * cube);
     for (int i = 0; i < beams[beam].tried && !proven; i++) {
-        const int levels = flat[i].levels;
-        const struct state_effort effort = {width / levels + 1, levels, .inputs = flat[i].inputs};
-        proven = search_below(pool, limit, &below, &effort);
+        struct state_effort effort = tried[i];
+        effort.width = effort.deep ? (int)(STATES_DEEP * fmin(cube, STATES_COMPLETE_WIDTH)) : width / effort.levels + 1;
+        if (effort.width) proven = search_below(pool, limit, &below, &effort);
     }
-    const double more = fmin(share * share * share, STATES_COMPLETE_WIDTH);
-    const struct state_effort deep = {(int)(STATES_DEEP * more), STATES_DEEP_LEVELS, .deep = true};
-    if (deep.width && !proven) proven = search_below(pool, limit, &below, &deep);
     return proven;
 }
 

@@ -109,9 +109,9 @@ static bool search(struct windows *w, int from, int to)
     w->work += m->events + WINDOWS_WINDOW;
     if (!list_nodes(w, from, to)) return false;
     const struct state_window window = {from, to, w->needed, w->again, w->node, w->nodes};
-    const int count =
-        state_search_window(m, &window, w->limit, time * (1 - 1e-9),
-                            (struct state_effort){WINDOWS_WIDTH, 1, .inputs = true}, WINDOWS_RESULTS, found, region);
+    const int count = state_search_window(m, &window, w->limit, time * (1 - 1e-9),
+                                          (struct state_effort){WINDOWS_WIDTH, 1, ESTIMATE_INPUTS, false},
+                                          WINDOWS_RESULTS, found, region);
     for (int i = 0; i < count; i++) {
         if (!splice(w, first, end, &found[i])) continue;
         w->work += m->events;

@@ -42,12 +42,11 @@ enum {
     DROPS_EXACT_NODES = 128, /* up to these each drop is the best of all; else of those that looked best before */
 
     /* States: beams over sets of live values. */
-    STATES_WIDE = 2000,      /* states expanded of each position for a limit, of STATES_WIDE_NODES nodes */
-    STATES_NARROW = 600,     /* for one limit of many */
-    STATES_LEAST = 200,      /* for least memory, where hardly anything fits */
-    STATES_WIDE_NODES = 64,  /* with more nodes, the width falls with their third power */
-    STATES_DEEP = 2,         /* of each number of recomputations and part of the limit; rises with fewer nodes, too */
-    STATES_DEEP_LEVELS = 16, /* such parts */
+    STATES_WIDE = 2000,     /* states expanded of each position for a limit, of STATES_WIDE_NODES nodes */
+    STATES_NARROW = 600,    /* for one limit of many */
+    STATES_LEAST = 200,     /* for least memory, where hardly anything fits */
+    STATES_WIDE_NODES = 64, /* with more nodes, the width falls with their third power */
+    STATES_DEEP = 2,        /* of each number of recomputations and part of the limit; rises with fewer nodes, too */
     STATES_COMPLETE_NODES = 20,    /* networks that are searched whole as a rule */
     STATES_COMPLETE_WIDTH = 20000, /* of a beam that leaves no state of these out */
     STATES_FRONT_LIMITS = 16,      /* of a whole front */

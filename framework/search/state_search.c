@@ -75,15 +75,17 @@ static double time_of_inputs(const struct search *s, int at, struct set *there)
 }
 
 /* The least time of recomputing excess bytes of the needs, as a fractional knapsack; *likely: with its last item in
- * whole, and the items' inputs that are not there. */
+ * whole, and the items' inputs that are not there. The items are put to freed. */
 static double knapsack(const struct search *s, const struct needs *needs, struct set there, size_t excess,
-                       double *likely)
+                       double *likely, struct needs *freed)
 {
     double time = 0, inputs = 0;
     for (int i = 0; i < s->items && excess; i++) {
         const struct item *item = &s->item[i];
         if (has(&needs->y, item->at) != item->y || has(&needs->saved, item->at) != item->saved) continue;
-        if (s->effort.inputs) {
+        if (item->y) put(&freed->y, item->at);
+        if (item->saved) put(&freed->saved, item->at);
+        if (s->effort.estimate != ESTIMATE_ITEMS) {
             put(&there, item->at);
             inputs += time_of_inputs(s, item->at, &there);
         }
@@ -97,26 +99,43 @@ static double knapsack(const struct search *s, const struct needs *needs, struct
     return time;
 }
 
-/* The least time of all recomputations; sets the estimate. Only the position with most excess is counted: the knapsack
- * at another one is rarely more. */
-static double bound(const struct search *s, const struct frontier *l, struct state *state)
+/* The earlier backward with most bytes above the limit, of the state's needs without those freed; *all: what is live
+ * there, *excess: those bytes. NULL: none has any. */
+static const struct tight *most_excess(const struct search *s, const struct frontier *l, const struct state *state,
+                                       const struct needs *freed, struct needs *all, size_t *excess)
 {
     const struct tight *worst = NULL;
-    struct needs all, dropped;
     size_t most = s->limit;
-    double likely;
     for (int i = 0; i < l->tights; i++) {
-        const struct needs at = {both(&state->needs.y, &l->tight[i].until.y),
-                                 both(&state->needs.saved, &l->tight[i].until.saved)};
-        const size_t bytes = weigh(s, &at) + l->tight[i].bytes + s->outside;
-        if (bytes > most) worst = &l->tight[i], all = at, most = bytes;
+        const struct tight *tight = &l->tight[i];
+        struct needs at = {both(&state->needs.y, &tight->until.y), both(&state->needs.saved, &tight->until.saved)};
+        if (freed) {
+            at = (struct needs){without(&at.y, &freed->y), without(&at.saved, &freed->saved)};
+            at = (struct needs){both(&at.y, &tight->operands.y), both(&at.saved, &tight->operands.saved)};
+        }
+        const size_t bytes = weigh(s, &at) + tight->bytes + s->outside;
+        if (bytes > most) worst = tight, *all = at, most = bytes;
     }
+    *excess = most - s->limit;
+    return worst;
+}
+
+/* The least time of all recomputations, for which only the backward with most excess is counted; sets the estimate. */
+static double bound(const struct search *s, const struct frontier *l, struct state *state)
+{
+    struct needs all, freed = {0};
+    size_t excess;
+    double likely = 0, least = state->time;
+    const struct tight *at = most_excess(s, l, state, NULL, &all, &excess);
     state->estimate = state->time;
-    if (!worst) return state->time;
-    dropped = (struct needs){without(&all.y, &worst->operands.y), without(&all.saved, &worst->operands.saved)};
-    const double least = knapsack(s, &dropped, all.y, most - s->limit, &likely);
-    state->estimate += likely;
-    return state->time + least;
+    for (bool first = true; at && isfinite(likely); first = false) {
+        const struct needs dropped = {without(&all.y, &at->operands.y), without(&all.saved, &at->operands.saved)};
+        const double time = knapsack(s, &dropped, all.y, excess, &likely, &freed);
+        if (first) least += time;
+        state->estimate += likely;
+        at = s->effort.estimate == ESTIMATE_BACKWARDS ? most_excess(s, l, state, &freed, &all, &excess) : NULL;
+    }
+    return least;
 }
 
 /* Bytes that an event reads, are in no set, and are not counted yet. */

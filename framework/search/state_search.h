@@ -4,9 +4,9 @@
  * needed node. In this direction nothing is decided about keeping: what is needed and not recomputed is kept.
  *
  * A state is bounded by its time and the least time to recompute of what is needed as many bytes as exceed the limit at
- * an earlier backward (a fractional knapsack). The states of one position are expanded by an estimate: that time and,
- * if asked, the time of recomputing inputs of those recomputations that are not live there. A beam limits how many:
- * where it left none out, the result is the optimum of all schedules. */
+ * an earlier backward (a fractional knapsack). The states of one position are expanded by an estimate of the time of
+ * all recomputations. A beam limits how many: where it left none out, the result is the optimum of all schedules.
+ */
 #pragma once
 
 #include "search/step_model.h"
@@ -21,6 +21,13 @@ struct state_window {
     int nodes;                   /* of those: at most STATE_NODES_MAX */
 };
 
+/* What an estimate counts besides a state's time. */
+enum state_estimate {
+    ESTIMATE_ITEMS,    /* recomputing what exceeds the limit at the earlier backward where most does */
+    ESTIMATE_INPUTS,   /* and inputs of those recomputations that are not live there */
+    ESTIMATE_BACKWARDS /* both, then at the backward where most exceeds of what is left, until all fit */
+};
+
 /* Of each position, at most width states are expanded whose bytes are within the same part of the limit, of levels
  * equal parts: a state of few bytes looks slow until those of many turn out not to fit. deep: and that follow equally
  * many recomputations there, where the last number stands for all larger ones: else, where many nodes must be
@@ -28,8 +35,8 @@ struct state_window {
 enum { STATE_LEVELS_MAX = 64, STATE_DEPTHS = 64 };
 struct state_effort {
     int width, levels;
+    enum state_estimate estimate;
     bool deep;
-    bool inputs; /* the estimate counts the inputs of recomputations */
 };
 
 struct state_search_result {

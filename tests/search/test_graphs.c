@@ -55,11 +55,13 @@ static void check_states(const struct sketch *sketch, const char *what)
 }
 
 /* Near the least memory, where many nodes have to be recomputed before one backward. */
-Test(graphs, deep_beams_and_counted_inputs_find_schedules_where_flat_ones_find_none, .timeout = 300)
+Test(graphs, deep_beams_and_other_estimates_find_schedules_where_flat_ones_find_none, .timeout = 300)
 {
-    enum { FLAT, DEEP, INPUTS, EFFORTS };
-    static const struct state_effort efforts[EFFORTS] = {
-        [FLAT] = {300, 1}, [DEEP] = {1, 16, .deep = true}, [INPUTS] = {300, 1, .inputs = true}};
+    enum { FLAT, DEEP, INPUTS, BACKWARDS, EFFORTS };
+    static const struct state_effort efforts[EFFORTS] = {[FLAT] = {300, 1},
+                                                         [DEEP] = {1, 16, .deep = true},
+                                                         [INPUTS] = {300, 1, ESTIMATE_INPUTS},
+                                                         [BACKWARDS] = {300, 1, ESTIMATE_BACKWARDS}};
     struct source source = {.seed = 5};
     int found[EFFORTS] = {0};
     for (int c = 0; c < 60; c += THINNING) {
@@ -77,8 +79,9 @@ Test(graphs, deep_beams_and_counted_inputs_find_schedules_where_flat_ones_find_n
         }
         sketch_end(&sketch);
     }
-    cr_expect(found[DEEP] > found[FLAT] && found[INPUTS] > found[FLAT], "%d deep, %d with inputs, %d flat", found[DEEP],
-              found[INPUTS], found[FLAT]);
+    cr_expect(found[DEEP] > found[FLAT] && found[INPUTS] > found[FLAT] && found[BACKWARDS] > found[INPUTS],
+              "%d deep, %d with inputs, %d at all backwards, %d flat", found[DEEP], found[INPUTS], found[BACKWARDS],
+              found[FLAT]);
 }
 
 Test(graphs, the_search_over_states_finds_the_optimum, .timeout = 600)
