@@ -43,6 +43,7 @@ struct engines {
     size_t all;                    /* bytes with which DTR evicts nothing; 0: it is not simulated */
     struct simulation *simulation; /* of DTR so far, by all scores */
     int simulations;
+    size_t least; /* live bytes that engines_least found last; 0: it was not asked */
 };
 
 const char *const engine_names[ENGINES + 1] = {"chain",   "dtr",      "msps",   "drops", "states",
@@ -283,6 +284,7 @@ static bool search_within(struct pool *pool, size_t limit, enum beam beam)
 
 void engines_least(struct pool *pool)
 {
+    if (pool->engines->least && pool->engines->least <= least_live(pool)) return;
     chain_in_time(pool, INFINITY);
     if (pool->engines->all) (void)dtr_least(pool);
     if (pool->engines->model.forwards <= STATE_NODES_MAX && !pool->without[ENGINE_STATES]) states_least(pool);
@@ -292,6 +294,7 @@ void engines_least(struct pool *pool)
         if (before) search_within(pool, before - 1, BEAM_WIDE);
     }
     search_within(pool, least_live(pool), BEAM_WIDE);
+    pool->engines->least = least_live(pool);
 }
 
 /* Whether the limit is so near the least memory that what is found there may be the fastest here, too. */
@@ -304,8 +307,9 @@ bool engines_within(struct pool *pool, size_t limit)
     const bool searched = nodes > STATES_COMPLETE_NODES && nodes <= STATE_NODES_MAX;
     const bool first = searched && pool->engines->all && is_near(limit, dtr_least(pool));
     if (first) engines_least(pool);
+    const bool below = first && limit < least_live(pool); /* wide beams found nothing of more bytes */
     chain_within(pool, limit);
-    if (search_within(pool, limit, BEAM_WIDE)) return true;
+    if (search_within(pool, limit, below ? BEAM_LEAST : BEAM_WIDE)) return true;
     windows_within(pool, limit);
     if (first || !is_near(limit, least_live(pool))) return false;
     engines_least(pool);
