@@ -284,8 +284,8 @@ static bool search_within(struct pool *pool, size_t limit, enum beam beam)
 
 void engines_least(struct pool *pool)
 {
-    if (pool->engines->least && pool->engines->least <= least_live(pool)) return;
     chain_in_time(pool, INFINITY);
+    if (pool->engines->least && pool->engines->least <= least_live(pool)) return;
     if (pool->engines->all) (void)dtr_least(pool);
     if (pool->engines->model.forwards <= STATE_NODES_MAX && !pool->without[ENGINE_STATES]) states_least(pool);
     const size_t share = nodes_of(pool) <= STATES_COMPLETE_NODES ? SIZE_MAX : STATES_LEAST_RESOLUTION;
