@@ -5,8 +5,7 @@
  *
  * A state is bounded by its time and the least time to recompute of what is needed as many bytes as exceed the limit at
  * an earlier backward (a fractional knapsack). The states of one position are expanded by an estimate of the time of
- * all recomputations. A beam limits how many: where it left none out, the result is the optimum of all schedules.
- */
+ * all recomputations. A beam limits how many: where it left none out, the result is the optimum of all schedules. */
 #pragma once
 
 #include "search/step_model.h"
