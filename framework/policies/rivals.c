@@ -132,8 +132,7 @@ enum status rivals_emit(const struct policy_input *input, const char *policy, co
         pool_schedule(pool, outcome.selection.member, schedule);
         if (input->notes) note_found(pool, &outcome, input->notes);
     } else {
-        const size_t bytes = pool_arena(pool, pool_least(pool));
-        plan_auto *smallest = pool_plan(pool, pool_select(pool, bytes).member); /* what `least` gives */
+        plan_auto *smallest = pool_plan(pool, pool_least(pool));
         status = budget_refuse(input->network, &given, options, smallest, policy);
     }
     pool_destroy(pool);
