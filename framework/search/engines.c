@@ -307,9 +307,8 @@ bool engines_within(struct pool *pool, size_t limit)
     const bool searched = nodes > STATES_COMPLETE_NODES && nodes <= STATE_NODES_MAX;
     const bool first = searched && pool->engines->all && is_near(limit, dtr_least(pool));
     if (first) engines_least(pool);
-    const bool below = first && limit < least_live(pool); /* wide beams found nothing of a byte less than that */
     chain_within(pool, limit);
-    if (search_within(pool, limit, below ? BEAM_LEAST : BEAM_WIDE)) return true;
+    if (search_within(pool, limit, BEAM_WIDE)) return true;
     windows_within(pool, limit);
     if (first || !is_near(limit, least_live(pool))) return false;
     engines_least(pool);
