@@ -284,7 +284,7 @@ static bool search_within(struct pool *pool, size_t limit, enum beam beam)
 
 void engines_least(struct pool *pool)
 {
-    chain_in_time(pool, INFINITY);
+    chain_in_time(pool, INFINITY); /* again, too: after a budget it may find other points of least memory */
     if (pool->engines->least && pool->engines->least <= least_live(pool)) return;
     if (pool->engines->all) (void)dtr_least(pool);
     if (pool->engines->model.forwards <= STATE_NODES_MAX && !pool->without[ENGINE_STATES]) states_least(pool);
