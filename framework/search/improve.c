@@ -110,7 +110,7 @@ static bool search(struct windows *w, int from, int to)
     if (!list_nodes(w, from, to)) return false;
     const struct state_window window = {from, to, w->needed, w->again, w->node, w->nodes};
     const int count = state_search_window(m, &window, w->limit, time * (1 - 1e-9),
-                                          (struct state_effort){WINDOWS_WIDTH, 1, ESTIMATE_INPUTS, false},
+                                          (struct state_effort){WINDOWS_WIDTH, 1, ESTIMATE_ITEMS, false},
                                           WINDOWS_RESULTS, found, region);
     for (int i = 0; i < count; i++) {
         if (!splice(w, first, end, &found[i])) continue;
