@@ -9,28 +9,19 @@
 #include "search/limits.h"
 #include "search/state_search.h"
 
-/* Beams that leave out different states, without their width: states are compared with many others, or only with those
- * of about as many bytes, or of as many recomputations too; by one estimate or another. */
-static const struct state_effort tried[] = {{.levels = 1, .estimate = ESTIMATE_INPUTS},
-                                            {.levels = 16, .estimate = ESTIMATE_ITEMS, .deep = true},
-                                            {.levels = 8, .estimate = ESTIMATE_INPUTS},
-                                            {.levels = 16, .estimate = ESTIMATE_INPUTS},
-                                            {.levels = 48, .estimate = ESTIMATE_INPUTS},
-                                            {.levels = 1, .estimate = ESTIMATE_BACKWARDS},
-                                            {.levels = 8, .estimate = ESTIMATE_BACKWARDS},
-                                            {.levels = 16, .estimate = ESTIMATE_BACKWARDS},
-                                            {.levels = 48, .estimate = ESTIMATE_BACKWARDS},
-                                            {.levels = 1, .estimate = ESTIMATE_ITEMS},
-                                            {.levels = 8, .estimate = ESTIMATE_ITEMS},
-                                            {.levels = 16, .estimate = ESTIMATE_ITEMS},
-                                            {.levels = 48, .estimate = ESTIMATE_ITEMS},
-                                            {.levels = 64, .estimate = ESTIMATE_ITEMS, .deep = true},
-                                            {.levels = 64, .estimate = ESTIMATE_BACKWARDS, .deep = true}};
-
 enum beam { BEAM_LEAST, BEAM_NARROW, BEAM_WIDE };
+static const int widths[] = {[BEAM_LEAST] = STATES_LEAST, [BEAM_NARROW] = STATES_NARROW, [BEAM_WIDE] = STATES_WIDE};
+
 static const struct {
-    int width, tried; /* of a flat beam for a network of STATES_WIDE_NODES; how many of the above, from the first on */
-} beams[] = {[BEAM_LEAST] = {STATES_LEAST, 2}, [BEAM_NARROW] = {STATES_NARROW, 13}, [BEAM_WIDE] = {STATES_WIDE, 15}};
+    enum beam from;
+    int levels;
+    enum state_estimate estimate;
+    bool deep;
+} tried[] = {
+#define BEAM(from, levels, estimate, deep) {BEAM_##from, levels, ESTIMATE_##estimate, deep},
+    STATES_BEAMS(BEAM)
+#undef BEAM
+};
 
 struct simulation {
     enum dtr_score score;
@@ -200,15 +191,15 @@ static bool states_within(struct pool *pool, size_t limit, double below, enum be
 {
     const int nodes = pool->engines->model.forwards;
     const double share = (double)STATES_WIDE_NODES / nodes, cube = share * share * share;
-    int width = beams[beam].width;
+    int width = nodes <= STATES_COMPLETE_NODES ? STATES_COMPLETE_WIDTH : widths[beam];
     bool proven = false;
     if (nodes > STATE_NODES_MAX || pool->without[ENGINE_STATES]) return false;
-    if (nodes <= STATES_COMPLETE_NODES) width = STATES_COMPLETE_WIDTH;
     if (share < 1) width = (int)(width * cube);
-    for (int i = 0; i < beams[beam].tried && !proven; i++) {
-        struct state_effort effort = tried[i];
-        effort.width = effort.deep ? (int)(STATES_DEEP * fmin(cube, STATES_COMPLETE_WIDTH)) : width / effort.levels + 1;
-        if (effort.width) proven = search_below(pool, limit, &below, &effort);
+    const int deep = (int)(STATES_DEEP * fmin(cube, STATES_COMPLETE_WIDTH));
+    for (size_t i = 0; i < sizeof tried / sizeof *tried && !proven; i++) {
+        const int wide = tried[i].deep ? deep : width / tried[i].levels + 1;
+        const struct state_effort effort = {wide, tried[i].levels, tried[i].estimate, tried[i].deep};
+        if (beam >= tried[i].from && wide) proven = search_below(pool, limit, &below, &effort);
     }
     return proven;
 }

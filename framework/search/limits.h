@@ -81,3 +81,17 @@ enum {
     SLICES_STRETCH_POINTS = 6, /* of such a stretch's front */
     SLICES_AROUND_POINTS = 12  /* of the front of what is around it */
 };
+
+/* Beams of states, which leave out different ones (struct state_effort). A row: the narrowest search that asks the
+ * beam, parts of the limit, the estimate, and whether states are told apart by their recomputations, too. */
+#define STATES_BEAMS(BEAM)                                                                                             \
+    BEAM(LEAST, 1, BACKWARDS, false)                                                                                   \
+    BEAM(LEAST, 16, ITEMS, true)                                                                                       \
+    BEAM(NARROW, 8, BACKWARDS, false)                                                                                  \
+    BEAM(NARROW, 1, ITEMS, false)                                                                                      \
+    BEAM(NARROW, 8, ITEMS, false)                                                                                      \
+    BEAM(NARROW, 16, ITEMS, false)                                                                                     \
+    BEAM(NARROW, 16, INPUTS, false)                                                                                    \
+    BEAM(NARROW, 48, INPUTS, false)                                                                                    \
+    BEAM(WIDE, 64, ITEMS, true)                                                                                        \
+    BEAM(WIDE, 64, BACKWARDS, true)
