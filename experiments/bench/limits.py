@@ -4,7 +4,7 @@
 Each number of framework/search/limits.h is halved, then doubled, the program is built with it, and a few models are planned within
 shares of their range, by flops, with processor seconds counted. A row a limit: seconds by those of the present number, and how much
 worse, or better, the plans become at most: slower within a budget, more bytes where the least is asked for, by those with the
-present number.
+present number. The beams of that file are left out one by one.
 """
 import argparse
 import os
@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 
 import engines
 import measure
@@ -20,10 +21,11 @@ from report import Table
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 HEADER = os.path.join(measure.ROOT, "framework/search/limits.h")
-MODELS = ("unet++", "inception-like", "hrnet-like", "resnet18", "unet", "googlenet", "exported gpt", "exported unet", "vgg16 in slices",
-          "unet-plain in slices")
+MODELS = ("hrnet-like", "resnet18", "resnet50", "resnet-cifar", "unet", "googlenet", "exported gpt", "exported unet",
+          "vgg16 in slices", "unet-plain in slices")
 SHARES = (70, 45, 30)
 ROW = re.compile(r"^(    )([A-Z_]+)( = )([^,\n]+?)(,|$| *(?=/\*))", re.M)
+BEAM = re.compile(r"BEAM\([A-Z]+, [^)]*\)")
 
 
 def limits():
@@ -32,11 +34,17 @@ def limits():
         return {row[2]: eval(row[4], {}) for row in ROW.finditer(file.read())}  # pylint: disable=eval-used  # "1 << 14"
 
 
-def build(name, number):
-    """The program with one number changed: its header lies in the build's folder, which is searched first."""
+def beams():
+    with open(HEADER, encoding="utf-8") as file:
+        return BEAM.findall(file.read())
+
+
+def build(name, number=""):
+    """The program with one number changed, or without a beam: its header lies in the build's folder, which is searched first."""
     folder = os.path.join("build", "limits")
     with open(HEADER, encoding="utf-8") as file:
         text = ROW.sub(lambda row: f"    {row[2]} = {number}{row[5]}" if row[2] == name else row[0], file.read())
+        text = BEAM.sub(lambda row: "" if row[0] == name else row[0], text)
     path = os.path.join(measure.ROOT, folder, "search", "limits.h")
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w", encoding="utf-8") as file:
@@ -48,12 +56,16 @@ def build(name, number):
 
 def plan_all(program, models):
     """Of all plans the slowdown, or the bytes of the least, infinite where one is refused; and processor seconds."""
-    plans, before = [], os.times()
+    def measure_one(question):
+        path, budget = question
+        answer = engines.optimal(path, budget)
+        return answer["arena_bytes" if budget == "least" else "slowdown"] if answer else float("inf")
+
+    before = os.times()
     engines.PROGRAM = program
-    for path in models.values():
-        for budget in (*(f"{share}%" for share in SHARES), "least"):
-            answer = engines.optimal(path, budget)
-            plans.append(answer["arena_bytes" if budget == "least" else "slowdown"] if answer else float("inf"))
+    questions = [(path, budget) for path in models.values() for budget in (*(f"{share}%" for share in SHARES), "least")]
+    with ThreadPoolExecutor() as threads:
+        plans = list(threads.map(measure_one, questions))
     after = os.times()
     return plans, after.children_user + after.children_system - before.children_user - before.children_system
 
@@ -65,26 +77,33 @@ def compare(plans, seconds, base):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="*")
+    parser.add_argument("--only", nargs="*", default=[""], help="limits whose names begin so; beams begin with BEAM")
     parser.add_argument("--models", nargs="*", default=MODELS)
     parser.add_argument("--out")
     arguments = parser.parse_args()
-    table = Table("limit", "number", *(f"{what}, {times}" for times in ("half", "double")
-                                       for what in ("seconds", "worse at most", "better at most")))
+    only = tuple(arguments.only)
+    what = ("seconds", "worse at most", "better at most")
+    table = Table("limit", "number", *(f"{cell}, {times}" for times in ("half", "double") for cell in what))
+    left_out = Table("beam", *what)
     with tempfile.TemporaryDirectory() as folder:
-        models = engines.write_models(folder, arguments.models)
-        base = plan_all(build(None, None), models)
+        models = engines.write_models(folder, arguments.models, steps=0)
+        base = plan_all(build(None), models)
         planned_by = measure.planner(*next(iter(models.values())))
         for name, number in limits().items():
-            if arguments.only and name not in arguments.only:
+            if not name.startswith(only):
                 continue
             cells = [cell for changed in (number // 2, number * 2) for cell in compare(*plan_all(build(name, changed), models), base)]
             table.row(name, number, *cells)
             print(name, number, *cells, flush=True)
+        for beam in beams():
+            if beam.startswith(only):
+                cells = compare(*plan_all(build(beam), models), base)
+                left_out.row(beam, *cells)
+                print(beam, *cells, flush=True)
     head = "# What the limits of searches cost and win\n\nWritten by `make bench-limits` (experiments/bench/limits.py). " \
            f"{len(base[0])} plans, {base[1]:.0f} processor seconds in all; seconds by those. Plans within a budget are " \
            "worse by their slowdown, plans of least memory by their bytes. Limits that only larger networks reach show nothing here.\n"
-    report.write(arguments.out, [("Limits", table), ("Provenance", report.provenance(planned_by))], head)
+    report.write(arguments.out, [("Limits", table), ("Without a beam", left_out), ("Provenance", report.provenance(planned_by))], head)
     return 0
 
 
