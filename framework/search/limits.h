@@ -93,5 +93,5 @@ enum {
     BEAM(NARROW, 16, ITEMS, false)                                                                                     \
     BEAM(NARROW, 16, INPUTS, false)                                                                                    \
     BEAM(NARROW, 48, INPUTS, false)                                                                                    \
-    BEAM(LEAST, 64, ITEMS, true)                                                                                       \
-    BEAM(WIDE, 64, BACKWARDS, true)
+    BEAM(WIDE, 64, ITEMS, true)                                                                                        \
+    BEAM(LEAST, 64, BACKWARDS, true)
