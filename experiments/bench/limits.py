@@ -77,11 +77,14 @@ def compare(plans, seconds, base):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="*", default=[""], help="limits whose names begin so; beams begin with BEAM")
-    parser.add_argument("--models", nargs="*", default=MODELS)
+    parser.add_argument("--only", nargs="+", default=[""], help="limits whose names begin so; beams begin with BEAM")
+    parser.add_argument("--models", nargs="+", default=MODELS)
     parser.add_argument("--out")
     arguments = parser.parse_args()
     only = tuple(arguments.only)
+    for name in only:
+        if not any(row.startswith(name) for row in (*limits(), *beams())):
+            parser.error(f"--only {name}: no limit or beam of {HEADER} begins so")
     what = ("seconds", "worse at most", "better at most")
     table = Table("limit", "number", *(f"{cell}, {times}" for times in ("half", "double") for cell in what))
     left_out = Table("beam", *what)
